@@ -204,12 +204,6 @@ async def test_the_node_writes_a_message_that_is_shown_once(web: ListRetriever, 
     assert "".join(shown) == "Paris"
 
 
-def test_an_abstention_of_the_node_is_shown_too() -> None:
-    graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages"))
-    given: Any = {**QUESTION_MESSAGES, "context": []}
-    assert [m.text for m, _ in graph.stream(given, stream_mode="messages")] == ["I don't know"]
-
-
 def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever) -> None:
     model = FakeListChatModel(responses=["Paris"])
     given = {"input": QUESTION, "context": web.documents}

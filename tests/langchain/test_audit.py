@@ -16,7 +16,6 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
-from pydantic import PrivateAttr
 
 from langchain_robustrag import (
     IsolationAudit,
@@ -26,7 +25,6 @@ from langchain_robustrag import (
     create_robust_documents_chain,
     create_robust_node,
     create_robust_retrieval_chain,
-    create_robust_retriever_tool,
 )
 from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, truthful
 
@@ -81,23 +79,15 @@ def graph(answer: Callable[[dict[str, Any]], Any]) -> Any:
 STUFF = create_stuff_documents_chain(LLM, PROMPT)
 STOCK: dict[str, Callable[[], Any]] = {
     "retrieval chain": lambda: create_retrieval_chain(RETRIEVER, STUFF).invoke(ASKED),
-    "given documents": lambda: STUFF.invoke({**ASKED, "context": DOCUMENTS}),
     "lcel": lambda: ({"context": RETRIEVER | joined, "input": RunnablePassthrough()} | PROMPT | LLM).invoke(QUESTION),
-    "vector store": lambda: create_retrieval_chain(store().as_retriever(search_kwargs={"k": 6}), STUFF).invoke(ASKED),
     "function": plain,
     "store in a step": lambda: (
         RunnableLambda(lambda q: store().similarity_search(q, k=6)) | joined | LLM.with_retry()
     ).invoke(QUESTION),
     "completion model": lambda: (RETRIEVER | joined | FakeListLLM(responses=["Paris"])).invoke(QUESTION),
-    "documents as repr": lambda: (RETRIEVER | RunnableLambda(str) | LLM).invoke(QUESTION),
     "stream": lambda: list(create_retrieval_chain(RETRIEVER, STUFF).stream(ASKED)),
-    "batch": lambda: create_retrieval_chain(RETRIEVER, STUFF).batch([ASKED, ASKED]),
-    "agent": lambda: create_agent(GullibleAgent(), [SEARCH]).invoke(MESSAGES),
     "agent, JSON": lambda: create_agent(GullibleAgent(), [json_search]).invoke(MESSAGES),
     "graph": lambda: graph(lambda s: {"answer": LLM.invoke(joined(s["context"]))}).invoke(ASKED),
-    "another input": lambda: create_robust_documents_chain(
-        LLM, ChatPromptTemplate.from_template("{context} {notes} {input}"), **FINAL
-    ).invoke({**ASKED, "context": DOCUMENTS, "notes": RETRIEVER.invoke("q")}),
     "documents in the conversation": lambda: create_robust_documents_chain(
         LLM, ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{context} {input}")]), **FINAL
     ).invoke({**ASKED, "context": DOCUMENTS, "history": [AIMessage(joined(DOCUMENTS))]}),
@@ -117,16 +107,6 @@ ROBUST = create_robust_documents_chain(LLM, PROMPT, **FINAL)
 LONG = "It is written in Guide 0: the capital of France is Paris. And in Guide 1: the capital of France is Paris."
 
 
-class Quoting(ListRetriever):
-    """A retriever of the program's own."""
-
-    _asked: list[str] = PrivateAttr(default_factory=list)
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        self._asked.append(query)
-        return super()._get_relevant_documents(query, run_manager=run_manager)
-
-
 @tool
 def weather(place: str) -> str:
     """Tells the weather."""
@@ -135,14 +115,10 @@ def weather(place: str) -> str:
 
 DEFENDED: dict[str, Callable[[], Any]] = {
     "retrieval chain": lambda: create_retrieval_chain(RETRIEVER, ROBUST).invoke(ASKED),
-    "own": lambda: create_robust_retrieval_chain(Quoting(documents=DOCUMENTS), LLM, **FINAL).invoke(ASKED),
     "group of several": lambda: create_robust_documents_chain(
         LLM, PROMPT, votes=VoteRules(group_size=2), **FINAL
     ).invoke({**ASKED, "context": DOCUMENTS}),
     "stream": lambda: list(create_robust_retrieval_chain(RETRIEVER, LLM, **FINAL).stream(ASKED)),
-    "agent": lambda: create_agent(
-        GullibleAgent(), [create_robust_retriever_tool(RETRIEVER, LLM, "search", "Searches.", **FINAL)]
-    ).invoke(MESSAGES),
     "middleware": lambda: create_agent(
         GullibleAgent(), [SEARCH], middleware=[RobustRetrievalMiddleware(LLM, PROMPT)]
     ).invoke(MESSAGES),
@@ -152,14 +128,12 @@ DEFENDED: dict[str, Callable[[], Any]] = {
         | (lambda found: f"Translate: {found['answer']}")
         | LLM
     ).invoke(ASKED),
-    "one document": lambda: STUFF.invoke({**ASKED, "context": DOCUMENTS[:1] * 3}),
     "its chunks": lambda: STUFF.invoke(
         {**ASKED, "context": [Document(d.page_content, metadata={"source": "one.txt"}) for d in DOCUMENTS]}
     ),
     "ordinary tools": lambda: LLM.invoke(
         [HumanMessage(str(weather.invoke({"place": place}))) for place in ("Paris", "Tarsk", "Brezar")]
     ),
-    "no documents": lambda: LLM.invoke(QUESTION),
 }
 
 

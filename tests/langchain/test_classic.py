@@ -13,7 +13,6 @@ pytest.importorskip("langchain_classic", reason="needs langchain-classic")
 from langchain_classic.chains import RetrievalQA
 from langchain_core.prompts import ChatPromptTemplate
 
-from langchain_robustrag import CallOptions
 from langchain_robustrag.classic import RobustDocumentsChain
 
 QA_PROMPT = ChatPromptTemplate.from_messages([("system", "{context}"), ("human", "{question}")])
@@ -45,14 +44,3 @@ async def test_documents_in_text_and_report_out(poisoned: ListRetriever, asynchr
     result = await chain.ainvoke(given) if asynchronously else chain.invoke(given)
     assert result["output_text"] == "Paris"
     assert result["robustness"].groups[1].status == "differs"
-
-
-def test_the_cap_of_the_chain_holds_where_max_concurrency_is_lost(poisoned: ListRetriever) -> None:
-    reader = Reader(delay=0.02)
-    retrieval_qa(poisoned, reader, calls=CallOptions(max_concurrency=2)).invoke({"query": QUESTION})
-    assert reader.peak == 2
-
-
-def test_other_chains_are_refused(poisoned: ListRetriever) -> None:
-    with pytest.raises(ValueError, match="documents_chain"):
-        RobustDocumentsChain(documents_chain=Reader())  # type: ignore[arg-type]

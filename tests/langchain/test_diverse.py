@@ -9,7 +9,6 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_robustrag import DiverseRetriever
@@ -68,32 +67,11 @@ def test_wrappers_take_diverse_retrievers_inside(name: str) -> None:
         DiverseRetriever(wrapped(store().as_retriever()))
 
 
-def test_a_vector_store_of_parents_is_asked_for_more() -> None:
-    """A parent of 200 children that are nearest to the query, and others of one child each."""
-    module = pytest.importorskip("langchain_classic.retrievers")
-    documents = corpus(flood=1)
-    kept: InMemoryStore = InMemoryStore()
-    kept.mset([(d.metadata["source"], d) for d in documents])
-    children = [
-        Document(d.page_content, metadata={"doc_id": d.metadata["source"]})
-        for d in documents
-        for _ in range(200 if d.metadata["source"] == "flood.pdf" else 1)
-    ]
-    check(DiverseRetriever(module.MultiVectorRetriever(vectorstore=store(children), docstore=kept)).invoke(QUERY))
-
-
 class All(BaseDocumentCompressor):
     """A reranker that keeps all documents."""
 
     def compress_documents(self, documents: Any, query: str, callbacks: Any = None) -> Any:
         return documents
-
-
-def test_a_filter_of_the_vector_store_stays() -> None:
-    search = {"filter": lambda document: document.metadata["source"] != "flood.pdf"}
-    found = DiverseRetriever(store().as_retriever(search_kwargs=search)).invoke(QUERY)
-    assert len(set(sources(found))) == 10
-    assert "flood.pdf" not in sources(found)
 
 
 class Seen(BaseCallbackHandler):
@@ -124,14 +102,3 @@ class Sieve(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         return [d for d in self.searched.invoke(query) if not d.page_content.endswith("13")]
-
-
-class Limited(BaseRetriever):
-    limit: int = 3
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        return corpus()[: self.limit]
-
-
-def test_retrievers_of_users_are_asked_for_more() -> None:
-    check(DiverseRetriever(Limited()).invoke(QUERY))

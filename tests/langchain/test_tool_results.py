@@ -13,13 +13,11 @@ from langchain_core.documents import Document
 from langchain_core.load import dumps
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.prompts import PromptTemplate
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import (
     BaseTool,
     InjectedToolCallId,
     StructuredTool,
-    Tool,
     ToolException,
     create_retriever_tool,
     tool,
@@ -192,14 +190,6 @@ async def test_a_command_to_the_graph_is_withheld(asynchronously: bool, named: b
     one = command_tool(lambda i: {"messages": [ToolMessage("found", artifact=DOCUMENTS, tool_call_id=i)], "other": 1})
     for search in (one, several):
         assert withheld(await state_after(search, asynchronously, named=named))
-
-
-async def test_rows_of_a_named_tool_are_documents() -> None:
-    rows = [{"url": d.metadata["source"], "title": "t", "content": d.page_content} for d in DOCUMENTS]
-    state = await state_after(search_tool({"query": QUESTION, "results": rows}), named=True)
-    report = last_tool_message(state).artifact["robustness"]
-    assert last_tool_message(state).content == ANSWER
-    assert report["groups"][0]["origins"] == ["https://evil.example"]
 
 
 async def test_what_cannot_be_read_is_a_tool_error() -> None:
@@ -382,13 +372,12 @@ async def test_a_tool_keeps_what_it_remembers_and_gets_its_config() -> None:
     assert all("callbacks" in config for config in counting._configs)
 
 
-class Numbered(ListRetriever):
-    """A retriever inside another retriever."""
-
-    inner: ListRetriever
+class Outer(ListRetriever):
+    """A retriever that keeps six of what another one finds."""
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        return self.inner.invoke(query, config={"callbacks": run_manager.get_child()})[:6]
+        inner = ListRetriever(documents=self.documents * 2)
+        return inner.invoke(query, config={"callbacks": run_manager.get_child()})[:6]
 
 
 def calls_a_retriever(retriever: Any) -> dict[str, BaseTool]:
@@ -404,15 +393,10 @@ def calls_a_retriever(retriever: Any) -> dict[str, BaseTool]:
         """Search."""
         return "\n".join(d.page_content for d in await retriever.ainvoke(text))
 
-    chain: Any = retriever | RunnableLambda(lambda found: [d.page_content for d in found])
     return {
         "stock": create_retriever_tool(retriever, "search", "S."),
-        "stock with its own prompt": create_retriever_tool(
-            retriever, "search", "S.", document_prompt=PromptTemplate.from_template("{source}: {page_content}")
-        ),
         "as_tool": retriever.as_tool(name="search", description="S."),
-        "chain.as_tool": chain.as_tool(name="search", description="S."),
-        "Tool": Tool("search", lambda q: str(retriever.invoke(q)), "S."),
+        "nested": create_retriever_tool(Outer(documents=DOCUMENTS), "search", "S."),
         "function": by_function,
         "coroutine": by_coroutine,
     }
@@ -424,15 +408,13 @@ def calls_a_retriever(retriever: Any) -> dict[str, BaseTool]:
 async def test_what_retrievers_return_while_a_tool_runs_is_answered_from(kind: str, asynchronously: bool) -> None:
     if kind == "coroutine" and not asynchronously:
         pytest.skip("it has no synchronous form")
-    inner = ListRetriever(documents=DOCUMENTS * 2)
-    for retriever in (ListRetriever(documents=DOCUMENTS), Numbered(documents=[], inner=inner)):
-        made = calls_a_retriever(retriever)[kind]
-        argument = next(iter(made.args))
-        agent = create_agent(GullibleAgent(argument=argument), [made], middleware=[RobustRetrievalMiddleware(Reader())])
-        message = last_tool_message(await run(agent, asynchronously))
-        assert (message.content, message.status) == (ANSWER, "success")
-        assert message.artifact["documents"] == DOCUMENTS
-        assert (len(message.artifact["robustness"]["groups"]), message.artifact["robustness"]["radius"]) == (6, 1)
+    made = calls_a_retriever(ListRetriever(documents=DOCUMENTS))[kind]
+    argument = next(iter(made.args))
+    agent = create_agent(GullibleAgent(argument=argument), [made], middleware=[RobustRetrievalMiddleware(Reader())])
+    message = last_tool_message(await run(agent, asynchronously))
+    assert (message.content, message.status) == (ANSWER, "success")
+    assert message.artifact["documents"] == DOCUMENTS
+    assert (len(message.artifact["robustness"]["groups"]), message.artifact["robustness"]["radius"]) == (6, 1)
 
 
 def test_two_calls_at_a_time_hear_their_own_retrievers_alone() -> None:
@@ -487,16 +469,6 @@ async def test_a_reader_that_interrupts_interrupts_the_agent(asynchronously: boo
     ):
         state = await run(agent, asynchronously)
         assert not [m for m in state["messages"] if isinstance(m, ToolMessage)]
-
-
-def test_a_tool_that_does_not_exist_is_an_error_as_without_the_middleware() -> None:
-    agent = create_agent(
-        GullibleAgent(),
-        [create_retriever_tool(ListRetriever(documents=DOCUMENTS), "other", "S.")],
-        middleware=[RobustRetrievalMiddleware(Reader())],
-    )
-    message = last_tool_message(agent.invoke(QUESTION_MESSAGES))
-    assert (message.status, "no tool of that name" in str(message.content)) == ("error", True)
 
 
 HOSTED: list[Any] = [

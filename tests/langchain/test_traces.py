@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import uuid
 from collections import Counter
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.language_models import FakeListLLM
-from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tracers.context import collect_runs
 
 from langchain_robustrag import (
@@ -80,17 +78,6 @@ async def test_a_retrieval_chain_is_one_tree_without_private_names(
 
 
 @SYNC
-async def test_callbacks_of_the_model_itself_see_the_calls_within_their_runs(style: str) -> None:
-    recorder, own = Recorder(), Recorder()
-    await called(chain_of(), style, {"callbacks": [recorder]})
-    await called(chain_of(Reader(callbacks=[own])), style)
-    assert Counter(str(sorted(run["tags"])) for run in own.runs.values()) == Counter(
-        str(sorted(run["tags"])) for run in recorder.named("model")
-    )
-    assert len({run["parent_run_id"] for run in own.runs.values()}) == 6
-
-
-@SYNC
 def test_listeners_in_the_context_see_every_run(style: str) -> None:
     with collect_runs() as seen:
         asyncio.run(called(chain_of(), style))
@@ -114,52 +101,6 @@ async def test_a_prompt_that_does_more_than_to_be_filled_in_is_invoked(style: st
 
 
 # --- completion models
-
-
-class Listening(BaseCallbackHandler):
-    """What a tracer sees: which models' runs began, and which ended."""
-
-    def __init__(self) -> None:
-        self.begun: list[uuid.UUID] = []
-        self.ended: list[uuid.UUID] = []
-
-    def on_llm_start(self, serialized: Any, prompts: Any, *, run_id: uuid.UUID, **kwargs: Any) -> None:
-        self.begun.append(run_id)
-
-    def on_llm_end(self, response: Any, *, run_id: uuid.UUID, **kwargs: Any) -> None:
-        self.ended.append(run_id)
-
-
-class ListeningInLoop(AsyncCallbackHandler):
-    """The same with coroutines."""
-
-    def __init__(self) -> None:
-        self.seen = Listening()
-        self.begun, self.ended = self.seen.begun, self.seen.ended
-
-    async def on_llm_start(self, *args: Any, **kwargs: Any) -> None:
-        self.seen.on_llm_start(*args, **kwargs)
-
-    async def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
-        self.seen.on_llm_end(*args, **kwargs)
-
-
-@pytest.mark.parametrize("way", ["chain", "node", "retriever"])
-@pytest.mark.parametrize("kind", [Listening, ListeningInLoop])
-async def test_a_handler_learns_of_the_start_and_the_end_of_each_run(kind: type[Any], way: str) -> None:
-    heard, llm = kind(), FakeListLLM(responses=["Paris"])
-    config = {"callbacks": [heard]}
-    if way == "chain":
-        assert await chain_of(llm).ainvoke(ASKED, config) == "Paris"
-    elif way == "node":
-        pytest.importorskip("langgraph")
-        assert (await create_robust_node(llm, PROMPT, **FINAL).ainvoke(ASKED, config))["answer"] == "Paris"
-    else:
-        rewritten: Runnable[Any, Any] = PromptTemplate.from_template("{input}") | llm
-        rewritten = rewritten | RunnableLambda(lambda question: truthful())
-        await create_robust_retrieval_chain(rewritten, llm, PROMPT, **FINAL).ainvoke({"input": QUESTION}, config)
-    assert len(heard.begun) == 6 + (way == "retriever")
-    assert sorted(heard.begun) == sorted(heard.ended)
 
 
 async def test_events_of_models_come_from_their_start_on(caplog: pytest.LogCaptureFixture) -> None:
@@ -225,18 +166,6 @@ async def test_graphs_and_event_streams_show_the_aggregated_answer_alone(
     assert (len(told) > 1) is (options is FINAL)
     # ... and behind another runnable
     assert "".join((RunnableLambda(lambda x: x) | chain).stream(asked)) == shown
-
-
-async def test_a_model_that_can_be_awaited_is_asked_in_the_event_loop_alone() -> None:
-    threads: list[int] = []
-
-    class Awaited(Reader):
-        async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-            threads.append(threading.get_ident())
-            return self._generate(messages)
-
-    await chain_of(Awaited()).ainvoke(ASKED)
-    assert threads == [threading.get_ident()] * 6
 
 
 # --- the report
