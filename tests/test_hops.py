@@ -55,31 +55,6 @@ def test_how_an_answer_is_written_does_not_reach_the_next_question() -> None:
         assert answer.hops[1].question == "Who founded Brezar Works?"
 
 
-@pytest.mark.parametrize(
-    ("said", "asked"),
-    [
-        ("{0} or {2}", "about {0} or {2}"),
-        ("The Star\nof Kinas\x1b", "about Star of Kinas·"),
-        ("word " * 100, "about " + "Word " * 39 + "word…"),
-        ("Straße 3b", "about Straße 3b"),
-        ("10^6 cells", "about 10^6 cells"),
-        ("2. Bundesliga", "about 2. Bundesliga"),
-        ("5 mW", "about 5 mW"),
-        ("Ada de la Cruz", "about Ada de la Cruz"),
-        ("kubectl get pods -n kilon", "about kubectl get pods -n kilon"),
-    ],
-)
-def test_an_answer_is_data_in_the_next_question(said: str, asked: str) -> None:
-    asks: list[str] = []
-
-    def ask(question: str) -> RobustAnswer:
-        asks.append(question)
-        return RobustAnswer(said, 0, False, question, "voting")
-
-    MultiHop(ask, ["q", "about {1}"]).answer("whole question")
-    assert asks[1] == asked
-
-
 def test_a_hop_that_abstains_ends_the_run_and_says_why() -> None:
     answer = run({**TOLD, "Which company makes Tarsk?": ["x", "y", "z"]})
     assert answer.abstained

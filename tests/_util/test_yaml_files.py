@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -72,15 +71,3 @@ def test_the_command_line_says_what_is_wrong_with_a_config(tmp_path: Path, text:
     assert done.returncode == 2, done.stderr
     assert "study.yaml: " in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_the_package_reads_yaml_in_one_place() -> None:
-    root = Path(__file__).resolve().parents[2]
-    folders = ("robustrag_integrations", "langchain_robustrag", "llamaindex_robustrag")
-    loads = {
-        str(path.relative_to(root))
-        for folder in folders
-        for path in (root / folder).rglob("*.py")
-        if re.search(r"yaml\.(safe_load|load|parse|compose|SafeLoader)", path.read_text())
-    }
-    assert loads == {"robustrag_integrations/_util/yaml_files.py"}

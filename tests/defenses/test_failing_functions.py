@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, Response
+from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting
 from robustrag_integrations.defenses.voting import defense as voting_settings
 from robustrag_integrations.errors import ModelError, QuorumError
 
@@ -86,19 +85,6 @@ def test_a_certificate_counts_the_same_failure() -> None:
     assert (found.certified, found.tau) == (True, 1.0)
     assert found.tau == abstaining.certify("Where?", [*PASSAGES, ""], "Paris").tau
     assert any("groups failed (its response could not be read: SystemError: odd)" in w for w in found.warnings)
-
-
-def test_a_lower_quorum_is_advised_only_where_some_group_was_asked() -> None:
-    def failing(prompt: str) -> str:
-        if "planted" in prompt:
-            raise OSError("gone")
-        return "Paris"
-
-    defense = KeywordAggregation(CallableModel(failing))
-    with pytest.raises(QuorumError, match=r"OSError: gone$"):
-        defense.answer("Where?", ["planted"] * 4)
-    with pytest.raises(QuorumError, match="Lower `quorum` to answer from fewer"):
-        defense.answer("Where?", ["planted"] * 3 + ["Paris"])
 
 
 def test_groups_that_cannot_be_read_count_against_the_quorum_in_both() -> None:
@@ -185,25 +171,6 @@ def test_a_stream_that_panics_is_made_up_for_by_a_call_or_is_a_failed_final_call
         list(broken.stream("Where?", [f"{n} say Paris" for n in range(4)]))
 
 
-def test_a_final_call_that_panics_fails() -> None:
-    def say(prompt: str) -> str:
-        if "Keywords: " in prompt:
-            raise _Panic("index out of bounds")
-        return "Paris"
-
-    stream = KeywordAggregation(CallableModel(say), extractor=lambda text: {"paris"}).stream("Where?", PASSAGES)
-    with pytest.raises(ModelError, match="index out of bounds"):
-        list(stream)
-
-
-def test_an_extractor_may_let_its_group_abstain() -> None:
-    def extract(text: str) -> set[str] | None:
-        return None if "evil" in text else {"paris"}
-
-    answer = KeywordAggregation(_model(), extractor=extract).answer("Where?", ["planted", *PASSAGES])
-    assert (answer.text, answer.groups[0].status) == ("Paris", "abstained")
-
-
 def test_an_abstention_function_decides_and_one_that_raises_costs_its_group_alone() -> None:
     def abstains(text: str) -> bool:
         if "evil" in text:
@@ -234,7 +201,14 @@ def test_a_vote_that_cannot_be_read_costs_its_group_alone(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "wrong", [ValueError("odd"), _Wordless(), _Panic(), -1.0, float("nan"), "text", None], ids=repr
+    "wrong",
+    [
+        ValueError("odd"),
+        _Wordless(),
+        -1.0,
+        "text",
+    ],
+    ids=repr,
 )
 def test_a_response_that_a_metric_cannot_score_scores_0(wrong: object) -> None:
     def metric(response: str, references: Sequence[str]) -> float:
@@ -255,45 +229,3 @@ def test_a_response_that_a_metric_cannot_score_scores_0(wrong: object) -> None:
     found = MajorityVoting(model).certify("?", passages[:1], "Paris", choices=choices, metric=metric, top_k=2)
     assert (found.certified, found.tau) == (False, 0.0)  # for want of a score; no attack is known
     assert any("the metric metric failed on 1 responses, which score 0" in warning for warning in found.warnings)
-
-
-def test_a_judge_that_cannot_be_asked_is_still_an_error() -> None:
-    def judge(response: str, references: Sequence[str]) -> float:
-        raise ModelError("no judge today")
-
-    with pytest.raises(ModelError, match="no judge today"):
-        MajorityVoting(_model()).certify("Where?", PASSAGES, "Paris", choices=["Rome", "Paris"], metric=judge)
-
-
-@pytest.mark.parametrize(
-    "extract",
-    [lambda r: re.split(r"\b", r), lambda r: r.split(" "), set, lambda r: {" ", "\t"}, lambda r: {""}],
-    ids=["words and what is between them", "empty words", "characters", "blanks", "nothing"],
-)
-def test_blanks_are_no_keywords(extract: Callable[[str], Collection[str]]) -> None:
-    said = dict(zip("abcde", ["Rome ", " Oslo", " Bern ", "Pisa", "Kiev "], strict=True))
-    model = CallableModel(lambda p: next((w for k, w in said.items() if f"mill {k}" in p), ""), samples=False)
-    answer = KeywordAggregation(model, extractor=extract).answer("Who?", [f"mill {k}" for k in "abcde"])
-    assert not [keyword for keyword in answer.evidence["counts"] if not keyword.strip()]
-
-
-def test_an_extractor_hears_what_was_wrong_in_its_set() -> None:
-    model = CallableModel(lambda prompt: "Paris")
-    with pytest.raises(QuorumError, match="must return a set of str, got int"):
-        KeywordAggregation(model, extractor=lambda text: {5}).answer("q", PASSAGES)  # type: ignore[arg-type, return-value]
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [{"text": ["Rome"]}, {"text": 5}, {"text": b"Rome"}, {"usage": 5}, {"finish": "max_tokens"}, {"refusal": True}],
-    ids=str,
-)
-def test_a_malformed_reply_costs_its_own_group(fields: dict[str, Any]) -> None:
-    def respond(prompt: str) -> Response:
-        return Response(**{"text": "Rome", **fields}) if "planted" in prompt else Response("Paris")
-
-    model = CallableModel(respond, samples=False)
-    answer = KeywordAggregation(model).answer("q", ["planted", *PASSAGES])
-    assert answer.text == "Paris"
-    assert [g.status for g in answer.groups] == ["failed", *["supports"] * 6]
-    assert next(iter(fields)) in (answer.groups[0].error or "")

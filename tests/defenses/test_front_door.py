@@ -13,7 +13,6 @@ from robustrag_integrations import (
     KeywordAggregation,
     MajorityVoting,
     Passage,
-    QuorumError,
     VanillaRAG,
     isolate,
 )
@@ -25,10 +24,8 @@ from robustrag_integrations.prompts import (
     NO_INFORMATION,
     Exemplar,
     PromptTemplate,
-    format_choices,
     prompts_for,
 )
-from robustrag_integrations.text.abstention import is_abstention
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
 
 ECHO = ScriptedModel(lambda text: text)
@@ -46,27 +43,17 @@ def uniform(text, prefix):
     ("settings", "message"),
     [
         ({"alpha": 1.5}, r"alpha=1.5 must lie in \[0, 1\]"),
-        ({"alpha": -0.1}, "alpha=-0.1"),
-        ({"alpha": "many"}, "alpha='many'"),
         ({"alpha": float("nan")}, "alpha=nan"),
-        ({"beta": 0}, "beta=0"),
         ({"beta": 2.5}, "beta=2.5"),
-        ({"group_size": 0}, "group_size=0"),
         ({"group_size": True}, "group_size=True"),
         ({"group_size": 2, "group_by": "source"}, "exclude each other"),
-        ({"group_by": " "}, "the name of a metadata entry"),
         ({"task": "multiple_choice"}, "use MajorityVoting"),
-        ({"task": "poem"}, "task='poem'"),
         ({"min_words": 0}, "min_words=0"),
-        ({"quorum": 2}, "quorum=2"),
-        ({"extractor": {"a"}}, "extractor must be a function"),
         ({"beta": 10**400}, "beta=1000"),
-        ({"group_size": 10**400}, "group_size=1000.*must be a whole number"),
         (
             {"prompts": PromptTemplate("p", "{context} {query}", ("context", "query"))},
             "must be a PromptSet, got Prompt",
         ),
-        ({"prompts": ""}, "prompts must be a PromptSet, got str"),
     ],
 )
 def test_keyword_settings_out_of_range_are_named(settings: dict, message: str) -> None:
@@ -78,13 +65,8 @@ def test_keyword_settings_out_of_range_are_named(settings: dict, message: str) -
     ("settings", "message"),
     [
         ({"gamma": 1.1}, r"gamma=1.1 must lie in \[0, 1\]"),
-        ({"gamma": -0.1}, "gamma=-0.1"),
-        ({"eta": -1}, "eta=-1"),
         ({"eta": float("inf")}, "eta=inf"),
-        ({"max_new_tokens": 0}, "max_new_tokens=0"),
         ({"stop": "\n"}, "stop must be a list"),
-        ({"stop": [""]}, "stop must be a list"),
-        ({"slack": -1}, "slack=-1"),
         ({"task": "multiple_choice"}, "use MajorityVoting"),
     ],
 )
@@ -134,43 +116,11 @@ def test_nothing_to_read_is_an_abstention_without_a_radius(defense, passages) ->
     assert "".join(defense.stream("q", passages)) == answer.text
 
 
-def test_an_empty_passage_abstains_whatever_the_model_says_about_it() -> None:
-    model = ScriptedModel(lambda text: "a", lambda text: "a")
-    answer = KeywordAggregation(model, extractor=split, prompts=BARE).answer("q", ["x", " ", "y"])
-    assert [g.status for g in answer.groups] == ["supports", "abstained", "supports"]
-
-
-def test_repeated_ids_are_kept_apart() -> None:
-    answer = keyword().answer("q", [Passage("a", id="x"), Passage("a", id="x"), Passage("a", id="y")])
-    assert len(answer.groups) == 3
-
-
-def test_passages_without_a_source_share_one_group_and_are_warned_of() -> None:
-    passages = [Passage("a", source="s1"), Passage("b"), Passage("c"), Passage("d", source="s2")]
-    answer = keyword(group_by="source").answer("q", passages)
-    assert [g.passage_ids for g in answer.groups] == [("p0",), ("p1", "p2"), ("p3",)]
-    assert any("2 of 4 passages have no source" in w for w in answer.warnings)
-
-
 def test_groups_are_adjacent_passages_and_the_last_may_be_smaller() -> None:
     groups = isolate(["a", "b", "c", "d", "e"], group_size=2)
     assert [[p.text for p in g.passages] for g in groups] == [["a", "b"], ["c", "d"], ["e"]]
     by_length = isolate(["aa", "b", "cc", "d"], by=lambda p: len(p.text))
     assert [g.text for g in by_length] == ["aa\n\ncc", "b\n\nd"]
-
-
-def test_a_threshold_that_one_group_reaches_alone_is_warned_of() -> None:
-    weak = keyword(alpha=0.2).answer("q", ["a"] * 4)
-    assert weak.radius == 0
-    assert any("one group alone" in w for w in weak.warnings)
-    assert not any("one group alone" in w for w in keyword().answer("q", ["a"] * 8).warnings)
-
-
-def test_nothing_agreed_on_is_an_abstention_without_a_second_call() -> None:
-    model = ScriptedModel(lambda text: text)
-    answer = KeywordAggregation(model, extractor=split, prompts=BARE, alpha=0.5, beta=9).answer("q", ["a", "b", "c"])
-    assert answer.abstained
-    assert [role for role, _ in model.asked] == ["isolated"] * 3
 
 
 def test_long_form_asks_for_phrases_and_drops_single_words() -> None:
@@ -202,66 +152,32 @@ def test_bad_choices_are_named(choices, message: str) -> None:
         keyword().answer("q", ["x"], choices=["a", "b"])
 
 
-def test_twenty_six_options_and_no_information_fit() -> None:
-    choices = [f"option {i}" for i in range(26)]
-    assert format_choices([*choices, "none"]).endswith("Z. option 25\n0. none")
-    voting = MajorityVoting(ScriptedModel(lambda text: text), prompts=BARE_CHOICES)
-    answer = voting.answer("q", ["Z", "Z", "0", "A"], choices=choices)
-    assert (answer.text, answer.choice) == ("option 25", 25)
-    assert answer.groups[2].status == "abstained"
-
-
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
         ("B", 1),
-        ("b", 1),
         ("(B)", 1),
-        ("B.", 1),
-        ("**B**", 1),
         ("B. Lyon", 1),
-        ("B) Lyon is right", 1),
         ("Answer: B", 1),
-        ("The correct answer is B.", 1),
         ("lyon", 1),
         ("I think it is Lyon, clearly.", 1),
-        ("Paris", 0),
-        ("D", None),  # no information found
-        ("No information found", None),
+        ("D", None),
         ("I don't know", None),
-        ("Paris or Lyon", None),
-        ("", None),
         ("Q", None),
-        ("A Paris B", None),
         ("Because " + "A " * 10_000, None),
         ("Let's think. A is Paris, in the north. So the answer is B.", 1),
-        ("Let's think step by step.\nParis is larger.\n\nAnswer: B", 1),
         ("The correct answer is:\n\n**B) Lyon**", 1),
-        ("Answer:\nB", 1),
-        ("Paris is north of it. The answer is Lyon.", 1),
-        ("`B`", 1),
-        ("La réponse est B.", 1),
         ("Die Antwort ist B, weil A im Norden liegt.", None),
-        ("La respuesta es (B).", 1),
         ("Options: A Paris, B Lyon. The answer is B", 1),
-        ("If the answer is A, Lyon is not; so the answer is B.", None),
         ("The answer is A or B.", None),
         ("The answer is Paris or Lyon.", None),
-        ("First I thought the answer is A. Then that the answer is B.", 1),
         ("The wrong answer is B.", None),
-        ("The answer is not B.", None),
-        ("The answer is a city.", None),
         ("Anything but Paris", None),
         ("Everything except Lyon", None),
-        ("Nothing but Paris", None),
-        ("None other than Lyon", None),
         ("Lyon rather than Paris", None),
-        ("Paris did not win", None),
-        ("정답은 B가 아닙니다", None),
         ("答案是B吗？", None),
         ("B\u200b", 1),
         ("\u202eB\x00", 1),
-        ("Many cities are named. The answer is: no information found", None),
     ],
 )
 def test_options_are_read_from_what_models_write(response: str, expected: int | None) -> None:
@@ -272,29 +188,18 @@ def test_options_are_read_from_what_models_write(response: str, expected: int | 
     ("response", "choices", "expected"),
     [
         ("not allowed", ["Allowed", "Forbidden"], None),
-        ("It is not true.", ["True", "False"], None),
         ("It is not Rome.", ["Rome", "Oslo"], None),
-        ("Rome is wrong.", ["Rome", "Oslo"], None),
-        ("no increase", ["Increase", "Decrease"], None),
         ("Nein, nicht erlaubt.", ["Erlaubt", "Verboten"], None),
         ("There is no doubt that it is Rome.", ["Rome", "Oslo"], None),
         ("It is Oslo, not Rome.", ["Rome", "Oslo"], None),
-        ("Let me see. The answer: no information found", ["Yes", "No"], None),
         ("Let me see. The answer is no.", ["Yes", "No"], 1),
         ("It is not allowed.", ["Allowed", "Not allowed"], 1),
-        ("No, it is not allowed.", ["Yes", "No"], 1),
         ("-5 °C", ["5 °C", "7 °C"], None),
         ("It is \u22125 °C.", ["5 °C", "-5 °C"], 1),
-        ("€5", ["$5", "$6"], None),
         ("It costs $ 5.", ["€5", "$5"], 1),
-        ("$5$", ["5", "6"], 0),
         ("5 %", ["5", "5%"], 1),
-        ("It is 1.2 m.", ["2 m", "1.2 m"], 1),
         ("C++", ["Java", "C++"], 1),
-        ("It is C++.", ["C#", "C++"], 1),
-        ("Type O- it is.", ["O+", "O-"], 1),
         ("-", ["+", "-"], 1),
-        ("well known", ["well-known", "unknown"], 0),
     ],
 )
 def test_an_option_that_is_denied_or_has_another_sign_is_not_voted_for(
@@ -319,48 +224,6 @@ def test_an_option_that_reads_like_another_ones_letter_is_refused(choices: list[
 def test_options_that_differ_in_a_sign_or_are_their_own_letters_are_options(choices: list[str]) -> None:
     assert check_choices(choices) == tuple(choices)
     assert [parse_option(choice, choices) for choice in choices] == list(range(len(choices)))
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        "I don't know",
-        "i don’t know.",
-        "I DO NOT KNOW",
-        "I dont know",
-        '"I don\'t know."',
-        "Sorry, but I don't\nknow the answer.",
-        "",
-        "  \n",
-        "**I don't know**",
-        "I donʼt know",
-        "...",
-    ],
-)
-def test_abstentions_are_recognised(response: str) -> None:
-    assert is_abstention(response)
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        "I Don't Care",
-        'The song is "I Don\'t Know Why".',
-        "Tomas Brevik",
-        "He said “I don’t know” in 1871.",
-        "Alibi don't know",
-        "Der Laden ist offen.",
-        "Die Grenze ist offen.",
-        "Der Zahn fehlt.",
-        "Zwei Seiten fehlen.",
-        "Manca il sale.",
-        "No idea was rejected.",
-        "\u6ca1\u6709\u4fe1\u606f\u8d39\u3002",
-        "\u60c5\u5831\u6599\u306f\u3042\u308a\u307e\u305b\u3093\u3002",
-    ],
-)
-def test_answers_are_not_taken_for_abstentions(response: str) -> None:
-    assert not is_abstention(response)
 
 
 HOSTILE = [
@@ -437,27 +300,6 @@ def test_a_prompt_shows_as_many_worked_examples_as_asked_for_and_every_second_on
             prompts_for(task, exemplars=wrong)  # type: ignore[arg-type]
 
 
-def test_an_unknown_task_is_named() -> None:
-    with pytest.raises(ValueError, match="task='haiku' is unknown"):
-        prompts_for("haiku")  # type: ignore[arg-type]
-
-
-def test_an_extractor_that_returns_a_string_is_refused() -> None:
-    with pytest.raises(QuorumError, match="must return a set of str"):
-        keyword(extractor=lambda text: text).answer("q", ["a", "b"])
-
-
-def test_reports_say_who_supports_and_who_differs() -> None:
-    model = ScriptedModel(lambda text: text, lambda text: "a")
-    answer = KeywordAggregation(model, alpha=0.3, beta=3, extractor=split, prompts=BARE).answer(
-        "q", ["a", "a", "a", "a", "evil", "I don't know"]
-    )
-    assert [g.status for g in answer.groups] == ["supports"] * 4 + ["differs", "abstained"]
-    text = answer.explain()
-    assert "differs" in text
-    assert "Radius:" in text
-
-
 def test_a_group_whose_words_were_kept_and_not_used_differs() -> None:
     model = ScriptedModel(lambda text: text, lambda text: "a it is")
     answer = KeywordAggregation(model, extractor=split, prompts=BARE, beta=2).answer(
@@ -484,17 +326,6 @@ def test_an_argument_that_a_method_does_not_have_is_named_with_the_nearest(metho
         method(CallableModel(str), quorun=0.2)
     with pytest.raises(TypeError, match=rf"unknown arguments xyz; {method.__name__} takes .*group_size, .*quorum"):
         method(CallableModel(str), xyz=1)
-
-
-def test_metadata_is_a_mapping() -> None:
-    with pytest.raises(TypeError, match="metadata must be a mapping, got list"):
-        Passage("x", metadata=[("source", "a")])  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("choices", [{"yes", "no"}, (c for c in ("yes", "no")), {"yes": 1, "no": 2}, 5])
-def test_choices_have_an_order(choices: Any) -> None:
-    with pytest.raises(TypeError, match="choices must be a list of str"):
-        check_choices(choices)
 
 
 def test_replies_that_fit_no_option_are_told() -> None:

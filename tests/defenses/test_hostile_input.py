@@ -36,26 +36,6 @@ def test_lone_surrogates_leave_the_context_where_it_is() -> None:
     assert same[0] == same[1]
 
 
-def test_a_run_whose_row_lacks_a_field_is_drawn_without_that_row(tmp_path) -> None:
-    import json
-
-    from robustrag_integrations.evaluation.score.rows import read_run
-    from robustrag_integrations.evaluation.show.report import report_page
-    from tests.evaluation.runs import NO_ATTACK, questions, row_of, setups
-
-    whole = row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)
-    places = [("group", name) for name in whole["answer"]["groups"][0]]
-    places += [("certificate", name) for name in whole["certificates"][0]]
-    places += [(None, name) for name in whole]
-    path = tmp_path / "run.jsonl"
-    for place, name in places:
-        broken = json.loads(json.dumps(whole))
-        part = {None: broken, "group": broken["answer"]["groups"][0], "certificate": broken["certificates"][0]}[place]
-        del part[name]
-        path.write_text(f"{json.dumps({**whole, 'key': 'whole'})}\n{json.dumps(broken)}\n", encoding="utf-8")
-        report_page(read_run(path))
-
-
 def test_marks_stacked_on_a_letter_are_cut_before_they_are_sorted() -> None:
     """Sorting n of them takes time n squared, and a response may be long."""
     from robustrag_integrations.metrics import normalised
@@ -63,37 +43,6 @@ def test_marks_stacked_on_a_letter_are_cut_before_they_are_sorted() -> None:
     few, many = "Zo\u0301\u0316\u0301e", "Zo" + "\u0301\u0316" * 40_000 + "e"
     assert normalised(many) == normalised(few)
     assert normalised("a\u0302\u0323") == normalised("\u1ead")  # two, as Vietnamese has them, stay
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["2022-13-45", "!!timestamp x", "0x_", "9" * 5000],
-    ids=["no date", "no time", "no digits", "too many digits"],
-)
-def test_a_config_whose_yaml_stands_for_no_value_is_refused(tmp_path, value: str) -> None:
-    pytest.importorskip("yaml")
-    from robustrag_integrations.evaluation.run.config import ConfigError, load_config
-
-    path = tmp_path / "config.yaml"
-    path.write_text(f"seed: {value}\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"not YAML|is read as a number"):
-        load_config(str(path))
-
-
-@pytest.mark.parametrize(
-    ("part", "name", "value"),
-    [(None, "top_k", {}), (None, "top_k", True), ("timing", "seconds", 10**400), ("attack", "rank", {})],
-)
-def test_a_row_of_a_run_that_cannot_be_summed_up_is_named(part: str | None, name: str, value: object) -> None:
-    import json
-
-    from robustrag_integrations.evaluation.score.rows import misfit
-    from tests.evaluation.runs import NO_ATTACK, questions, row_of, setups
-
-    row = json.loads(json.dumps(row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)))
-    assert misfit(row) is None
-    (row if part is None else row[part])[name] = value
-    assert misfit(row) is not None
 
 
 def test_a_log_probability_too_large_for_a_float_is_none() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from robustrag_integrations import CallableModel, Passage
 from robustrag_integrations.cli import main
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, method_of
-from robustrag_integrations.prompts import PromptSet, Task
 from tests.defenses.toy.defense import UNANIMITY
 from tests.helpers.scripted import ScriptedDecodingModel
 
@@ -40,27 +39,6 @@ def test_an_entry_of_a_baseline_names_exactly_the_settings_that_it_has(method: M
     assert {*method.settings_of({}).as_dict()} - {"task"} == {setting.name for setting in method.settings}
     with pytest.raises((TypeError, ValueError), match="nonsense"):
         method.build(CallableModel(lambda prompt: ""), nonsense=1)
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
-def test_defaults_are_the_declared_ones(method: Method) -> None:
-    written = {s.name: s.default for s in method.settings if s.default is not None}
-    assert method.settings_of(written).as_dict() == method.settings_of({}).as_dict()
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
-def test_docstrings_name_the_registrys_numbers(method: Method) -> None:
-    shown = " ".join((method.load().__doc__ or "").split())
-    for setting in (s for s in method.thresholds if s.default is not None):
-        about = shown.split(f" {setting.name}: ")[1]
-        if setting.default is not None:
-            assert format(setting.default, "g" if setting.is_number else "") in about[:280], setting.name
-
-
-@pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
-def test_tasks_and_prompts_exist(method: Method) -> None:
-    assert set(method.tasks) <= set(get_args(Task))
-    assert set(method.prompts) <= set(PromptSet.__dataclass_fields__)
 
 
 def test_reading_the_table_loads_no_numpy_and_no_torch() -> None:
@@ -98,11 +76,6 @@ def says_tarsk(prompt: str) -> str:
 PASSAGES = [Passage(f"Tarsk won, says paper {i}.", id=f"p{i}", source=f"paper {i}") for i in range(4)]
 
 
-def test_the_toy_answers_in_the_core(toy: Method) -> None:
-    answer = toy.build(CallableModel(says_tarsk), at_least=3).answer("Who won?", PASSAGES)
-    assert (answer.text, answer.defense, answer.settings["at_least"]) == ("Tarsk", "toy", 3)
-
-
 def test_the_toy_answers_on_the_command_line(
     toy: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,24 +90,6 @@ def test_the_toy_answers_on_the_command_line(
     shown = json.loads(capsys.readouterr().out)
     assert done == 0
     assert (shown["answer"]["text"], shown["answer"]["settings"]) == ("Tarsk", {"at_least": 4})
-
-
-def test_the_toy_is_evaluated(
-    toy: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "toy_model.py").write_text("def ask(prompt):\n    return 'Tarsk'\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    data = tmp_path / "data.jsonl"
-    row = {"question": "Who won?", "answer": "Tarsk", "passages": [p.text for p in PASSAGES], "incorrect": "Nobody"}
-    data.write_text(json.dumps(row) + "\n")
-    rows = tmp_path / "rows.jsonl"
-    out = ["--output", str(rows), "--no-cache"]
-    chosen = ["--defense", "vanilla", "toy", "--set", "at_least=2,3", "--attack", "pia"]
-    done = main(["eval", "--data", str(data), *MODEL, *chosen, *out])
-    assert done == 0, capsys.readouterr().err
-    made = [json.loads(line) for line in rows.read_text().splitlines()]
-    labels = {row["setup"]["label"] if isinstance(row.get("setup"), dict) else row.get("setup") for row in made}
-    assert {"toy at_least=2", "toy at_least=3"} <= labels, labels
 
 
 def test_the_toy_answers_in_langchain(toy: Method) -> None:

@@ -140,16 +140,6 @@ def test_one_stream_that_all_groups_draw_from_breaks_the_promise(make, choices, 
     assert changed >= 20
 
 
-def test_the_counterexample_of_the_shared_stream_step_by_step() -> None:
-    """Nothing but how many numbers its own reply takes from the stream changes what the others draw."""
-    texts, found = [f"p{i}" for i in range(5)], {}
-    for draws in (3, 0):
-        model = SamplingModel(["A", "B"], 13, shared=True, planted={"p0": Planted("A", draws)})
-        answer = voting(model).answer("q", texts, choices=OPTIONS)
-        found[draws] = ("".join(LETTERS[g.choice] for g in answer.groups), answer.text, answer.radius)
-    assert found == {3: ("ABAAA", "Lyon", 1), 0: ("AABBB", "Paris", 0)}
-
-
 def test_asking_again_until_the_radius_is_large_hands_the_answer_to_the_attacker() -> None:
     """One liar among three voters: three equal votes, which a radius of 1 takes, can only be the liar's."""
     texts = ["p0", "p1", "evil"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, from_settings, load_settings
+from robustrag_integrations import CallableModel, KeywordAggregation, from_settings, load_settings
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.defenses.settings_file import SavedSettings, SettingsError
 
@@ -51,13 +51,6 @@ def test_a_file_gives_the_method_its_settings_and_what_one_vote_is(file) -> None
     given, wanted = (d.answer("Who runs the mill?", PASSAGES) for d in (defense, by_hand))
     assert given.text == wanted.text
     assert given.radius == wanted.radius >= 1
-
-
-def test_what_is_given_wins_over_the_file_and_none_is_not_given(file) -> None:
-    defense = from_settings(MODEL, load_settings(file(GOOD)), beta=2, alpha=None, min_radius=0)
-    told = defense.settings.as_dict()
-    assert (told["alpha"], told["beta"]) == ("2/5", 2)
-    assert (defense.rules.min_radius, defense.rules.by) == (0, "passage")
 
 
 def test_grouping_by_rank_or_by_key_is_one_choice_and_what_is_given_makes_all_of_it(file) -> None:
@@ -134,8 +127,3 @@ def test_a_file_that_is_not_there_and_something_that_is_no_file(tmp_path: Path) 
         load_settings(tmp_path / "none.yaml")
     with pytest.raises(TypeError, match="must be the path of a settings file"):
         load_settings({"alpha": 0.3})  # type: ignore[arg-type]
-
-
-def test_a_file_for_another_kind_of_question_goes_to_the_class_of_its_method(file) -> None:
-    defense = from_settings(MODEL, file("aggregation: voting\nsettings: {quorum: 1.0}"))
-    assert type(defense) is MajorityVoting

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.language_models.chat_models import SimpleChatModel
-from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
-from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
-from llama_index.core.schema import NodeWithScore, TextNode
 
-from langchain_robustrag import create_robust_documents_chain
-from llamaindex_robustrag import RobustRAGSynthesizer
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, MajorityVoting
 from tests.helpers.scripted import ScriptedModel
 
@@ -72,62 +64,3 @@ def test_blank_groups_are_never_waited_for() -> None:
     answer = made.answer("Where?", [*BLANK, *["Rome."] * 8], choices=["Rome", "Oslo"])
     assert answer.text == "Rome"
     assert len(asked) == answer.model_calls <= 8
-
-
-class Chat(SimpleChatModel):
-    asked: list[Any]
-
-    @property
-    def _llm_type(self) -> str:
-        return "chat"
-
-    def _call(self, messages, stop=None, run_manager=None, **more) -> str:
-        self.asked.append(messages)
-        return "Rome"
-
-
-@pytest.mark.parametrize("template", ["{page_content}", "[{source}] {page_content}"])
-def test_langchain_asks_no_model_about_a_blank_document(template: str) -> None:
-    chat = Chat(asked=[])
-    chain = create_robust_documents_chain(
-        chat,
-        ChatPromptTemplate.from_template("Answer from {context}. Question: {input}"),
-        document_prompt=PromptTemplate.from_template(template),
-        return_robustness=True,
-        wording="source",
-    )
-    documents = [Document(text, metadata={"source": f"s{i}"}) for i, text in enumerate(PASSAGES)]
-    for found in (
-        chain.invoke({"input": "Where?", "context": documents}),
-        asyncio.run(chain.ainvoke({"input": "Where?", "context": documents})),
-    ):
-        assert (found["answer"], found["robustness"].model_calls) == ("Rome", 3)
-        assert len([w for w in found["robustness"].warnings if "blank (s1; s2; s3; s4)" in w]) == 1
-    assert len(chat.asked) == 6
-
-
-class Completing(CustomLLM):
-    asked: list[Any]
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata()
-
-    def complete(self, prompt, formatted=False, **more) -> CompletionResponse:
-        self.asked.append(prompt)
-        return CompletionResponse(text="Rome")
-
-    def stream_complete(self, prompt, formatted=False, **more):
-        yield self.complete(prompt)
-
-
-def test_llamaindex_asks_no_model_about_a_blank_node() -> None:
-    llm = Completing(asked=[])
-    nodes = [
-        NodeWithScore(node=TextNode(text=text, metadata={"file_name": f"f{i}"}), score=1.0)
-        for i, text in enumerate(PASSAGES)
-    ]
-    response = RobustRAGSynthesizer(llm=llm).synthesize("Where?", nodes)
-    assert str(response) == "Rome"
-    assert len(llm.asked) == response.metadata["robustrag"]["model_calls"] == 3
-    assert len([w for w in response.metadata["robustrag"]["warnings"] if "passages blank" in w]) == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import ConsensusAggregation, KeywordAggregation, MajorityVoting, RobustAnswer
+from robustrag_integrations import ConsensusAggregation, MajorityVoting, RobustAnswer
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import Response, not_asked
@@ -127,16 +127,6 @@ def test_a_vote_is_decided_only_when_no_order_and_no_reply_can_change_it(rules: 
     assert sum(violations(defense, passages, world, VOTES) for world in worlds) > 5
 
 
-def test_a_weighted_vote_is_decided_only_when_no_order_and_no_reply_can_change_it() -> None:
-    passages, chance, decided = [f"text {i}" for i in range(4)], random.Random(1), 0
-    for _ in range(20):
-        weights = {f"text {i}": chance.choice((1, 1, 2, 3)) for i in range(4)}
-        defense = MajorityVoting(ScriptedModel({}), group_by=lambda p: p.text, weights=weights, stop_when_decided=True)
-        replies = tuple(chance.choices(VOTES, (6, 2, 1, 1, 1), k=4))
-        decided += violations(defense, passages, replies, VOTES)
-    assert decided > 10
-
-
 def test_a_weighted_consensus_is_decided_only_when_no_order_and_no_reply_can_change_it() -> None:
     passages, chance, decided = [f"text {i}" for i in range(4)], random.Random(4), 0
     for _ in range(8):
@@ -177,12 +167,6 @@ def test_copies_that_wait_for_each_other_do_not_count(make: Callable[..., Defens
     assert sum(violations(defense, passages, world, universe) for world in worlds) > 3
 
 
-def test_groups_that_were_not_asked_meet_no_quorum() -> None:
-    defense = voting(stop_when_decided=True, quorum=1.0)
-    passages, replies = [f"text {i}" for i in range(5)], ("anna",) * 5
-    assert answered(defense, passages, replies, range(4)) is None
-
-
 def test_what_an_early_answer_says_of_itself() -> None:
     passages = [f"text {i}" for i in range(10)]
     answer = answered(voting(stop_when_decided=True), passages, ("anna",) * 10, range(8))
@@ -208,29 +192,3 @@ def test_waves_are_rounds_and_save_calls() -> None:
     assert len(model.asked) == answer.model_calls == answer.spending.calls == 8
     assert (answer.spending.rounds, answer.radius, answer.evidence["decided_after"]) == (2, 2, 8)
     assert {g.note for g in answer.groups[8:]} == {"not asked, as the answer was decided"}
-
-
-def test_a_certificate_holds_of_answers_that_stop_early() -> None:
-    model = ScriptedModel(lambda text: "anna")
-    found = MajorityVoting(model, group_by="passage", stop_when_decided=True).certify(
-        "Who?", [f"text {i}" for i in range(5)], "anna", choices=CHOICES
-    )
-    assert found.tau == 1
-
-
-def test_without_the_setting_all_groups_are_waited_for() -> None:
-    plan = voting().plan("Who?", ["a", "b"], choices=CHOICES)
-    request = next(plan)
-    assert isinstance(request, Ask)
-    assert request.until is None
-
-
-def test_methods_that_need_all_groups_say_so() -> None:
-    with pytest.raises(ValueError, match=r"KeywordAggregation needs what all groups say.*MajorityVoting.*Consensus"):
-        KeywordAggregation(ScriptedModel({}), stop_when_decided=True)
-    with pytest.raises(ValueError, match="wave_size=3 requires stop_when_decided=True"):
-        voting(wave_size=3)
-    with pytest.raises(ValueError, match="wave_size=0 must be a whole number of at least 1"):
-        voting(stop_when_decided=True, wave_size=0)
-    with pytest.raises(TypeError, match="stop_when_decided=1 must be True or False"):
-        voting(stop_when_decided=1)

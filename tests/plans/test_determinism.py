@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal
 
 import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.determinism import UNKNOWN, Determinism, Promise, Repeats
-from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method
-from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
+from robustrag_integrations.answers.determinism import Determinism, Promise, Repeats
 from robustrag_integrations.grouping.passages import Passage
-from tests.defenses.toy.defense import UNANIMITY
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
 PASSAGES = [Passage(text, source=f"{i}.txt") for i, text in enumerate([f"p{i}" for i in range(7)])]
@@ -96,23 +92,6 @@ def test_a_radius_of_0_promises_nothing_of_any_model(known: Repeats) -> None:
     assert found.promise == "nothing is promised: the radius is 0"
 
 
-def test_vanilla_promises_nothing() -> None:
-    assert VanillaRAG(ScriptedModel(lambda t: "a")).answer("q", PASSAGES).determinism.scope == "nothing"
-
-
-def test_a_method_that_states_no_promise_is_taken_to_promise_nothing() -> None:
-    found = Determinism.of(SAMPLES, None, radius=3, whole=7)
-    assert found.scope == "nothing"
-    assert "the method does not say" in found.promise
-    assert Determinism.of(GREEDY, None, radius=3, whole=7).scope == "every_run"
-
-
-@pytest.mark.parametrize("method", [*METHODS.values(), UNANIMITY], ids=lambda m: m.name)
-def test_every_method_of_the_registry_states_its_own_promise(method: Method) -> None:
-    assert isinstance(method.load().promise, Promise)
-    assert VANILLA.load().promise is None
-
-
 def test_a_smallest_radius_is_part_of_the_promise() -> None:
     answer = voted(SAMPLES, min_radius=2)
     assert answer.determinism.promise.endswith("an abstention may take its place (min_radius=2)")
@@ -144,16 +123,6 @@ async def test_it_is_the_same_in_every_way_of_asking_and_what_a_call_reveals_cou
     assert found[0].determinism.model == "samples"
 
 
-def test_it_is_json_safe_and_drawn_in_a_notebook() -> None:
-    probe = {"compared": 40, "differed": 3, "model": "m"}
-    answer = kept(SERVER.after(probe))
-    report = json.loads(json.dumps(answer.to_dict()))["determinism"]
-    assert (report["model"], report["scope"]) == ("samples", "final_prompt")
-    html = answer._repr_html_()
-    assert "a probe compared 40 replies to equal prompts: 3 differed" in html
-    assert "no replacement of any" in html
-
-
 @pytest.mark.parametrize("differed", [0, 2])
 @pytest.mark.parametrize("state", ["deterministic", "unknown", "samples"])
 def test_a_probe_can_refute_that_a_model_repeats_itself_and_never_proves_it(
@@ -162,13 +131,6 @@ def test_a_probe_can_refute_that_a_model_repeats_itself_and_never_proves_it(
     found = Repeats(state, "said so").after({"compared": 40, "differed": differed})
     assert found.model == ("samples" if differed else state)
     assert found.evidence == f"said so; a probe compared 40 replies to equal prompts: {differed or 'none'} differed"
-
-
-def test_a_probe_that_saw_no_difference_is_no_reason_to_warn() -> None:
-    clean, differing = {"compared": 40, "differed": 0}, {"compared": 40, "differed": 1}
-    assert not Repeats().after(clean).caveat
-    assert Repeats().after(differing).caveat
-    assert Repeats("unknown", "it is a server").after(clean).caveat, "what was in doubt before stays so"
 
 
 def test_a_probe_that_saw_differences_makes_certify_refuse() -> None:
@@ -183,21 +145,6 @@ def test_of_two_models_that_make_one_answer_the_worse_counts() -> None:
     assert GREEDY.with_other(SAMPLES) == SAMPLES.with_other(GREEDY) == SAMPLES
     assert SERVER.with_other(GREEDY) == SERVER
     assert GREEDY.with_other(GREEDY) == GREEDY
-
-
-def test_of_an_answer_of_which_nothing_was_said_nothing_is_promised() -> None:
-    assert RobustAnswer("a", 3, False, "q", "mine").determinism == UNKNOWN
-    assert (UNKNOWN.model, UNKNOWN.scope) == ("unknown", "nothing")
-
-
-def test_a_stored_report_gives_the_same_answer_back() -> None:
-    answer = kept(SERVER.after({"compared": 40, "differed": 3, "model": "m"}))
-    assert RobustAnswer.from_dict(json.loads(json.dumps(answer.to_dict()))).determinism == answer.determinism
-
-
-def test_accept_sampling_is_a_flag() -> None:
-    with pytest.raises(TypeError, match="accept_sampling='yes' must be True or False"):
-        MajorityVoting(ScriptedModel(lambda t: "A"), accept_sampling="yes")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("answer", [voted, kept])

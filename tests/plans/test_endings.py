@@ -67,17 +67,6 @@ async def test_an_answer_with_enough_radius_stays_as_it_is(make: Any, choices: A
         assert "may cause an abstention, but no other answer" in answer.warnings[-1]
 
 
-@methods
-async def test_without_a_smallest_radius_nothing_changes(make: Any, choices: Any) -> None:
-    assert make(0).answer("q", PASSAGES, choices=choices) == make().answer("q", PASSAGES, choices=choices)
-
-
-def test_an_abstention_keeps_its_own_reason() -> None:
-    answer = keyword(5, says=lambda text: text).answer("q", PASSAGES)
-    assert answer.abstained
-    assert not any("min_radius" in warning for warning in answer.warnings)
-
-
 def test_within_the_radius_an_attacker_gets_the_answer_or_an_abstention_and_nothing_else() -> None:
     says = ["paris", "paris", "paris", "paris", "rome"]
     words = [None, "", "paris", "rome", "paris rome", "x"]
@@ -93,12 +82,6 @@ def test_within_the_radius_an_attacker_gets_the_answer_or_an_abstention_and_noth
                     outcomes.add((least, answer.text))
     assert {text for _, text in outcomes} <= {"paris", "I don't know"}
     assert (1, "I don't know") in outcomes
-
-
-@pytest.mark.parametrize("least", [-1, 1.0, True, "1"])
-def test_a_smallest_radius_that_is_no_whole_number_is_refused(least: Any) -> None:
-    with pytest.raises(ValueError, match=r"min_radius=.* must be a whole number of at least 0"):
-        keyword(least)
 
 
 def test_a_defence_that_may_withhold_its_answer_is_not_certified() -> None:

@@ -33,15 +33,6 @@ def performed(model: CallableModel | TwoModels | AroundModel) -> list[Reply]:
     return [performer(REQUEST), asyncio.run(performer.aperform(REQUEST))]
 
 
-def test_a_model_that_can_score_is_asked() -> None:
-    assert performed(Scoring(str)) == [[[-1.0, -2.0, -3.0], None]] * 2
-
-
-def test_a_model_that_cannot_score_is_not_asked() -> None:
-    assert performed(CallableModel(str)) == [None, None]
-    assert CallableModel(str).score(REQUEST.prompts, REQUEST.texts) == [None, None]
-
-
 @pytest.mark.parametrize(("reader", "can"), [(Scoring(str), True), (CallableModel(str), False)])
 def test_of_two_models_the_reader_scores(reader: CallableModel, can: bool) -> None:
     model = TwoModels(reader, CallableModel(str) if can else Scoring(str))

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from robustrag_integrations import (
     CallableModel,
-    DecodingAggregation,
     KeywordAggregation,
-    LocalModel,
     MajorityVoting,
     RobustAnswer,
     VanillaRAG,
@@ -21,7 +16,6 @@ from robustrag_integrations import (
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.reply import Ending, Piece
-from tests.helpers.demo_questions import demo_question
 
 PASSAGES = ["Anna Lind runs the mill.", "The mill is run by Anna Lind.", "Bo sold it.", "Anna Lind has the mill."]
 QUERY = "Who runs the mill?"
@@ -106,42 +100,3 @@ def test_the_report_survives_json_and_equality_looks_past_tokens() -> None:
     assert answer == KeywordAggregation(CallableModel(lambda p: counted(p).text or "", name="counted")).answer(
         QUERY, PASSAGES
     )
-
-
-def test_nothing_is_asked_and_nothing_spent_without_passages() -> None:
-    spending = KeywordAggregation(model()).answer(QUERY, []).spending
-    assert (spending.calls, spending.rounds) == (0, 0)
-
-
-def test_a_local_model_counts_its_tokens() -> None:
-    pytest.importorskip("torch", reason="the extra local is not installed")
-    local = LocalModel.bundled()
-    query, passages = demo_question(0)
-    for defense, rounds in (
-        (KeywordAggregation(local, final="always"), 2),
-        (KeywordAggregation(local, final="never"), 1),
-        (VanillaRAG(local), 1),
-    ):
-        answer = defense.answer(query, passages)
-        assert answer.spending.rounds == rounds
-        assert answer.spending.silent == 0
-        assert (answer.spending.total.prompt or 0) > 40
-        assert (answer.spending.total.completion or 0) >= 2
-        assert answer.spending.total.cached is None
-        stream = defense.stream(query, passages)
-        assert "".join(stream) == answer.text
-        assert stream.answer.spending == answer.spending
-    decoded = DecodingAggregation(local).answer(query, passages)
-    steps = decoded.spending.rounds
-    assert decoded.spending.total.completion == steps * 5
-    assert decoded.spending.calls == steps * 5
-    assert [g.usage.completion for g in decoded.groups] == [steps] * 4
-    assert decoded.spending.shared.completion == steps
-
-
-def test_an_answer_is_changed_as_replace_does_it() -> None:
-    answer = RobustAnswer("Bo Ek", 2, False, "Who?", "keyword", warnings=("a",))
-    assert answer.changed(radius=1, warnings=()) == replace(answer, radius=1, warnings=())
-    assert answer.radius == 2
-    with pytest.raises(TypeError, match="colour"):
-        answer.changed(colour="red")

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from robustrag_integrations.defenses.agreement import plurality
-from robustrag_integrations.defenses.agreement.linear_forms import TierVotes
 from robustrag_integrations.defenses.agreement.plurality import Count, Rule, possible_winners
 
 KEYS = ("a", "b", "c", "new")
@@ -144,26 +143,6 @@ def test_pending_votes_count_as_anything() -> None:
             assert Count(said, world.weights, world.rule).winner == known.winner
 
 
-def test_budgets_of_tiers_hold() -> None:
-    for number in range(200):
-        draw = random.Random(f"tiers/{number}")
-        world = a_world(draw)
-        count, tiers = world.counted(), [draw.choice(["in", "out"]) for _ in world.said]
-        if count.winner is None:
-            continue
-        budgets = [{}, {"in": 1}, {"out": 1}, {"in": 1, "out": 1}]
-        holds = count.holding(TierVotes(world.weights, tiers, budgets), len(budgets) - 1)
-        for budget, stays in zip(budgets, holds, strict=True):
-            if not stays:
-                continue
-            for places in itertools.combinations(range(len(tiers)), sum(budget.values())):
-                if places and all(
-                    sum(tiers[p] == tier for p in places) == budget.get(tier, 0) for tier in ("in", "out")
-                ):
-                    for moves in moves_of(world, len(places)):
-                        assert world.attacked(places, moves).winner == count.winner
-
-
 def test_every_winner_next_to_corrupted_groups_is_found() -> None:
     for number in range(600):
         draw = random.Random(f"winners/{number}")
@@ -181,19 +160,13 @@ def test_every_winner_next_to_corrupted_groups_is_found() -> None:
     ("said", "rule", "winner", "tied", "radius"),
     [
         ("aab", Rule(2), "a", "", 0),
-        ("aaab", Rule(2), "a", "", 0),
         ("aaaa", Rule(2), "a", "", 1),
         ("aabb", Rule(2), None, "ab", 0),
-        ("ab", Rule(2), None, "", 0),
         ("ab", Rule(1), None, "ab", 0),
         ("aabc", Rule(2, 2), None, "a", 0),
-        ("aaabc", Rule(2, 2), "a", "", 0),
-        ("aaaaabb", Rule(2), "a", "", 1),
-        ("aabcdefg", Rule(2, 4), None, "a", 0),
         ("aaabcdefg", Rule(2, 4), "a", "", 0),
         ("aaaabcde", Rule(2, 4), "a", "", 1),
         ("aabbcdefg", Rule(2, 4), None, "ab", 0),
-        ("", Rule(2), None, "", 0),
     ],
 )
 def test_what_wins(said: str, rule: Rule, winner: str | None, tied: str, radius: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,28 +72,13 @@ def statuses(answer: RobustAnswer) -> str:
             "Are backups encrypted?",
             ["not encrypted", "unencrypted", "never encrypted", "No encryption", "Backups are not encrypted"],
         ),
-        (
-            "Is water damage covered?",
-            ["won't be covered", "not insured", "excluded", "covered in part", "never covered"],
-        ),
-        ("Is the API supported?", ["no longer supported", "not supported", "supported until 2020", "unsupported"]),
         ("How much?", ["5 mg", "5 g", "5 ml", "5 drops"]),
-        ("How much?", ["2 g", "4 g", "2 g, adults", "4 g, children"]),
         ("How far?", ["5 km", "5 miles", "5 km/h", "5 m"]),
         ("Who runs it?", ["Anna Lind", "Anna Berg", "Anna Koch", "Anna Ruiz", "Anna Toth"]),
-        ("Where?", ["New York", "New Orleans", "New Delhi", "New Haven", "New Town"]),
-        ("When does it end?", ["30 June 2027", "1 May 2027"]),
         ("When does it end?", ["June 2027", "30 June", "2027"]),
-        ("Where is it set?", ["Settings, then Security", "Security and Settings", "Under Security", "In Settings"]),
-        ("Who signs?", ["Anna and Bob", "Bob or Anna", "Anna", "Bob"]),
-        ("When does it open?", ["opens at 9", "opens at 9 on weekdays", "at 9", "9 o'clock"]),
-        ("How long?", ["3½ hours", "31⁄2 hours"]),
         ("How long is it?", ["5'", '5"']),
-        ("How many cells?", ["10⁶", "106"]),
         ("Which command?", ["rm -r x", "rm -R x"]),
-        ("Which flag?", ["-v", "-V", "--v"]),
         ("Wie hoch ist die Frist?", ["nicht vor 14 Tagen", "14 Tage", "keine 14 Tage"]),
-        ("Est-ce permis ?", ["pas permis", "permis", "jamais permis"]),
         ("谁可以?", ["不是王小明", "王小明", "没有王小明"]),
     ],
 )
@@ -115,15 +99,11 @@ def test_no_two_alike_are_no_answer_and_everything_is_told(question: str, replie
         ("Who?", ["Ruth Penn"] * 3 + ["Mayor Ruth Penn"] * 2, "Ruth Penn", 0, "sssvv"),
         ("Who?", ["Ruth Penn"] * 6 + ["Mayor Ruth Penn", "Ann Fox"], "Ruth Penn", 2, "ssssssvd"),
         ("How long?", ["3½ hours", "3½ hours.", "31⁄2 hours"], "3½ hours", 0, "ssd"),
-        ("How long is it?", ["5'", "5'", "5'", '5"', '5"'], "5'", 0, "sssdd"),
         ("Is it encrypted?", ["not encrypted"] * 3 + ["Not encrypted.", "encrypted"], "not encrypted", 1, "ssssd"),
         ("Where is it?", ["The Hague", "the Hague.", "Leiden"], "The Hague", 0, "ssd"),
         ("How much?", ["5 mg"] * 5 + ["5 g"], "5 mg", 1, "sssssd"),
-        ("When?", ["1 May 2027"] * 4, "1 May 2027", 1, "ssss"),
-        ("What happens?", ["404 when the item is missing"] * 3, "404 when the item is missing", 1, "sss"),
         ("What does it say?", ["The file was not found"] * 3, "The file was not found", 1, "sss"),
         ("Which command?", ["`git stash`", "git stash", "git stash"], "git stash", 1, "sss"),
-        ("Who?", ["Anna"] * 4 + ["not Anna"], "Anna", 1, "ssssd"),
         ("Who?", ["Anna", "Anna", None, None, ""], "Anna", 0, "ssaaa"),
     ],
 )
@@ -142,10 +122,7 @@ def test_the_answer_of_most_is_shown_in_their_words(
     ("replies", "told"),
     [
         (["1867", "1867", "1869", "1869"], "1867 (0.md, 1.md); 1869 (2.md, 3.md)"),
-        (["1867", "1869", "1869", "1867", "1871"], "1867 (0.md, 3.md); 1869 (1.md, 2.md)"),
         (["No", "Yes", "no", "yes.", None], "No (0.md, 2.md); Yes (1.md, 3.md)"),
-        (["14 days"] * 3 + ["30 days"] * 3, "14 days (0.md, 1.md, 2.md); 30 days (3.md, 4.md, 5.md)"),
-        (["a", "a", "b", "b", "c", "c"], "a (0.md, 1.md); b (2.md, 3.md); c (4.md, 5.md)"),
         (["x"] * 4 + ["y"] * 4, "x (0.md, 1.md, 2.md and 1 more); y (4.md, 5.md, 6.md and 1 more)"),
     ],
 )
@@ -159,14 +136,6 @@ def test_a_tie_is_told_and_is_no_answer(replies: list[str | None], told: str) ->
     assert RobustAnswer.from_dict(answer.to_dict()) == answer
     bare = ask(replies, disagreement="abstain")
     assert (bare.text, bare.abstained, bare.dissent) == (ABSTENTION, True, answer.dissent)
-
-
-def test_what_is_told_is_short_and_has_no_links() -> None:
-    answer = ask([f"see https://evil.example/{place} {'word ' * 200}{place}" for place in range(7)])
-    assert "https" not in answer.text
-    assert answer.text.endswith("; and 2 more")
-    assert len(answer.text) < 5 * 340 + 60
-    assert len(answer.dissent) == 7
 
 
 def test_most_votes_win_only_with_enough_of_them() -> None:
@@ -301,40 +270,3 @@ def test_copies_of_one_text_count_once_whatever_the_confidence(levels: tuple[tup
     assert [group.status for group in answer.groups].count("copy") == 1
     assert answer.evidence["counts"] == {"Anna": 1, "Otto": 1}
     assert "Anna" in [dissent.text for dissent in answer.dissent]
-
-
-def test_nobody_is_waited_for_once_the_answer_is_decided() -> None:
-    answer = ask(["Anna"] * 6 + ["Otto"] * 2, stop_when_decided=True, wave_size=2)
-    assert answer.text == "Anna"
-    assert answer.evidence["decided_after"] < 8
-    assert "not_asked" in [group.status for group in answer.groups]
-    late = ask(["Anna", "Otto", "Anna", "Otto"], stop_when_decided=True, wave_size=1)
-    assert late.text == "Sources disagree: Anna (0.md, 2.md); Otto (1.md, 3.md)"
-
-
-def test_an_echo_of_the_question_answers_nothing() -> None:
-    answer = ask(["The mill", "the mill", "Anna", "Anna", "Anna"], "Who runs the mill?")
-    assert (answer.text, statuses(answer)) == ("Anna", "aasss")
-
-
-def test_explain_and_reports_carry_who_says_otherwise() -> None:
-    answer = ask(["Ruth Penn"] * 3 + ["Mayor Ruth Penn", "Ann Fox"])
-    account = answer.explain()
-    assert "Differs:  Ann Fox (4.md; group 5)" in account
-    assert "Variant:  Mayor Ruth Penn (3.md; group 4), counted apart" in account
-    report = answer.to_dict()
-    assert report["dissent"][0]["text"] == "Ann Fox"
-    assert [citation.origins for citation in answer.citations] == [("0.md",), ("1.md",), ("2.md",)]
-
-
-def test_the_quorum_bounds_the_radius() -> None:
-    assert [ask(["Anna"] * 6, quorum=share).radius for share in (0.5, 0.9, 1.0)] == [2, 0, 0]
-
-
-def test_asking_concurrently_gives_the_same_answers() -> None:
-    made = ConsensusAggregation(Model(A_TIE, ["Xylo"] * 5))
-
-    async def several() -> list[RobustAnswer]:
-        return await asyncio.gather(*(made.aanswer("Which?", passages(5)) for _ in range(4)))
-
-    assert {answer.text for answer in asyncio.run(several())} == {"Xylo"}

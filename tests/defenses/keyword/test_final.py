@@ -57,11 +57,6 @@ def test_a_final_reply_that_fails_is_cut_or_abstains_is_told() -> None:
         ask(SAME, Response("Tar", finish="length"))
 
 
-def test_never_shows_the_kept_keywords_and_asks_nobody() -> None:
-    answer = ask(METALS, AssertionError("not to be asked"), final="never")
-    assert (answer.text, answer.model_calls, answer.radius) == ("copper, iron", 5, 1)
-
-
 def test_where_nothing_is_kept_nobody_is_asked_and_people_are_told_who_says_what() -> None:
     for final in ("always", "never"):
         answer = ask(["a1", "b2", "c3"], AssertionError("nothing is kept"), final=final)
@@ -116,16 +111,6 @@ def test_a_long_answer_is_written_of_the_phrases_that_most_carry(method: Any) ->
     assert whole.radius == 2
 
 
-def test_a_long_answer_is_decided_before_all_have_said_something() -> None:
-    replies = ["red mill, built in 1871"] * 5
-    made = defense(
-        replies, "The red mill.", ConsensusAggregation, task="long_form", stop_when_decided=True, wave_size=1
-    )
-    answer = made.answer("Tell me.", [Passage(f"passage {i}.", source=f"s{i}") for i in range(5)])
-    assert answer.text == "The red mill."
-    assert answer.evidence["decided_after"] == 3
-
-
 @pytest.mark.parametrize("final", ["always", "never"])
 @pytest.mark.parametrize("way", ["aanswer", "stream", "astream"])
 async def test_every_way_of_asking_gives_the_same(way: str, final: str) -> None:
@@ -140,8 +125,3 @@ async def test_every_way_of_asking_gives_the_same(way: str, final: str) -> None:
         pieces = list(stream) if way == "stream" else [piece async for piece in stream]
         assert "".join(map(str, pieces)) == expected.text
         assert stream.answer == expected
-
-
-def test_what_final_may_be_is_named() -> None:
-    with pytest.raises(ValueError, match="final="):
-        KeywordAggregation(CallableModel(str), final="auto")  # type: ignore[arg-type]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.prompts import (
-    Exemplar,
     PromptSet,
     PromptTemplate,
     agreed_prompt,
@@ -32,11 +30,6 @@ def test_an_isolated_prompt_of_ones_own_is_asked_at_the_end_too() -> None:
         "These are the keywords on which their answers agree.\nKeywords: Paris, {x} {json}\n"
         "Frage: Wo?\nAntwort:"
     )
-
-
-def test_worked_examples_show_passages_and_are_left_out() -> None:
-    shown = MINE.with_exemplars([Exemplar({"context": "A text.", "query": "q"}, "a")])
-    assert agreed_prompt(shown, "short_answer").render(keywords="k", query="q").text.count("Frage") == 1
 
 
 def test_a_prompt_without_passages_or_with_more_than_a_question_is_refused() -> None:
@@ -76,10 +69,3 @@ def test_a_certificate_asks_the_final_model_for_responses() -> None:
     assert found.tau == 1
     assert "It is Paris." in {r.text for r in found.responses}
     assert defense.model.description == "small, final answer by large"
-
-
-def test_what_is_no_model_is_named() -> None:
-    with pytest.raises(TypeError, match="final_model must be a TextModel, got function"):
-        KeywordAggregation(CallableModel(str), final_model=lambda prompt: prompt)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="model must be a TextModel"):
-        TwoModels(print, CallableModel(str))  # type: ignore[arg-type]

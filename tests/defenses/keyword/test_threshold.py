@@ -101,17 +101,3 @@ def test_corrupted_groups_that_reach_the_threshold_are_open_ended() -> None:
     found = defense.certify("q", [f"p{i}" for i in range(10)], "paris", corruption_size=3)
     assert (found.tau, found.unbounded) == (0, True)
     assert "3 corrupted groups alone can reach the threshold of 3" in (found.stopped or "")
-
-
-def test_a_certificate_says_what_to_raise_where_too_much_is_possible() -> None:
-    contested = " ".join(f"w{i}" for i in range(12))
-    says = lambda text: f"paris {contested}" if text in ("p0", "p1", "p2") else "paris"  # noqa: E731
-    defense = keyword_defense(says, alpha=0.4, beta=9)
-    found = defense.certify("q", [f"p{i}" for i in range(8)], "paris", max_model_calls=50)
-    assert not found.certified
-    assert "raise alpha= and beta=" in (found.stopped or "")
-
-
-def test_with_weights_a_share_of_all_votes_decides_and_no_number() -> None:
-    with pytest.raises(ValueError, match="leave beta out"):
-        keyword_defense(str, beta=3, weights={"big": 3}).answer("q", ["x"])

@@ -36,9 +36,3 @@ def test_groups_that_say_otherwise_are_named_from_the_first_on() -> None:
     assert warning.startswith("3 of 7 answering sources say otherwise: 'No")
     assert "4.txt" in warning
     assert "'Perhaps." in warning
-
-
-def test_agreement_warns_of_nothing() -> None:
-    answer = _answer(["Paris.", "It is Paris.", "Paris, France.", "Paris"], alpha=0.5)
-    assert answer.dissent == ()
-    assert answer.warnings == ()

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from robustrag_integrations import MajorityVoting, VanillaRAG
-from robustrag_integrations.defenses.voting.options import is_unclear, parse_option
+from robustrag_integrations import MajorityVoting
+from robustrag_integrations.defenses.voting.options import parse_option
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.prompts import NO_INFORMATION, PromptSet, PromptTemplate, prompts_for
+from robustrag_integrations.prompts import NO_INFORMATION, PromptSet, PromptTemplate
 from tests.helpers.scripted import ScriptedModel
 
 CHOICES = ["Rome", "Oslo", "Bern", "Lima"]
@@ -72,22 +72,6 @@ def test_options_before_the_passages_have_one_order_so_that_all_prompts_begin_al
     assert all(order == orders[0] for order in orders)
 
 
-def test_the_paper_shows_letters_in_the_order_of_the_question() -> None:
-    for prompt in asked(["a", "b"], options="letters"):
-        assert "A. Rome\nB. Oslo\nC. Bern\nD. Lima\nE. No information found" in prompt
-    with pytest.raises(ValueError, match="options='digits'"):
-        MajorityVoting(Leaning(), options="digits")
-
-
-def test_the_way_of_asking_is_among_the_settings_and_comes_with_the_prompts() -> None:
-    for defense in (MajorityVoting, VanillaRAG):
-        lettered = prompts_for("multiple_choice", options="letters")
-        assert defense(Leaning(), task="multiple_choice").settings.as_dict()["options"] == "words"
-        by_prompts = defense(Leaning(), task="multiple_choice", prompts=lettered)
-        assert by_prompts.settings == defense(Leaning(), task="multiple_choice", options="letters").settings
-        assert by_prompts.settings.as_dict()["options"] == "letters"
-
-
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
@@ -101,14 +85,6 @@ def test_replies_are_read_by_their_words_and_letters_by_places_in_the_question(
     reply: str, expected: int | None
 ) -> None:
     assert parse_option(reply, ["Paris", "Lyon", "Nice"]) == expected
-
-
-def test_no_information_and_letters_are_replies() -> None:
-    assert not is_unclear("No information found", CHOICES)
-    assert not is_unclear("B", CHOICES)
-    assert is_unclear("Z", CHOICES)
-    assert parse_option("B", ["B", "A"]) == 0
-    assert parse_option("The answer is A", ["B", "A"]) == 1
 
 
 def attacks(passages: list[str], size: int) -> Iterator[list[str]]:
