@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from inspect import signature
 from typing import Any
 
 from llama_index.core import instrumentation
@@ -125,16 +124,16 @@ class IsolationAudit:
         elif not is_abstention(text):
             self._audit.release(text, agreed=False)
 
-    def _look(self, prompt: Sequence[Any], llm: LLM, method: str, hosted: Sequence[str]) -> None:
-        """Check one call of an LLM."""
+    def _look(self, arguments: Sequence[Any], llm: LLM, method: str, hosted: Sequence[str]) -> None:
+        """Check one call of an LLM: the messages and texts among its arguments."""
         component = type(llm).__name__
         if hosted:
             self._audit.add(hosted_tool(hosted, f"{component}.{method}", component, _NO_HOSTED))
         own = _ASKED.get()
         pieces = None if own is None else [str(m.content or "") for m in as_messages(own, ())]
-        shown = texts_in([m.model_dump() if isinstance(m, ChatMessage) else m for m in prompt])
-        path = " > ".join([*self._listener.path(), f"{component}.{method}"])
-        self._audit.look(shown, path, component, pieces)
+        parts = [part for value in arguments for part in (value if isinstance(value, (list, tuple)) else [value])]
+        shown = texts_in([p.model_dump() if isinstance(p, ChatMessage) else p for p in parts if _is_said(p)])
+        self._audit.look(shown, " > ".join([*self._listener.path(), f"{component}.{method}"]), component, pieces)
 
 
 @contextmanager
@@ -256,13 +255,10 @@ class _Calls:
     def _around(self, method: Any) -> Any:
         @wraps(method)
         def around(llm: LLM, *args: Any, **kwargs: Any) -> Any:
-            bound = method.__get__(llm, type(llm))
-            given = signature(bound).bind(*args, **kwargs).arguments
-            call = {**given, **given.get("kwargs", {})}
-            hosted = hosted_tools(llm, call)
+            hosted = hosted_tools(llm, kwargs)
             for audit in self._audits:
-                audit._look(_shown(call), llm, method.__name__, hosted)
-            return bound(*args, **kwargs)
+                audit._look([*args, *kwargs.values()], llm, method.__name__, hosted)
+            return method.__get__(llm, type(llm))(*args, **kwargs)
 
         return around
 
@@ -270,12 +266,8 @@ class _Calls:
 _CALLS = _Calls()
 
 
-def _shown(arguments: Mapping[str, Any]) -> list[Any]:
-    """Return the messages and texts in the arguments of a call of an LLM."""
-    given = [arguments.get(name) for name in ("chat_history", "messages", "user_msg", "prompt")]
-    given += arguments.get("args", ())  # of a method that LlamaIndex has wrapped
-    parts = [part for value in given for part in (value if isinstance(value, (list, tuple)) else [value])]
-    return [part for part in parts if part and isinstance(part, (str, ChatMessage))]
+def _is_said(part: object) -> bool:
+    return isinstance(part, (str, ChatMessage))
 
 
 def _root() -> Any:

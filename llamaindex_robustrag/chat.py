@@ -19,7 +19,7 @@ from llama_index.core.tools import ToolOutput
 
 from llamaindex_robustrag.llm import blocks_the_loop
 from llamaindex_robustrag.query_engine import check_parts, synthesizer_of
-from llamaindex_robustrag.reports import REPORT, ResponseMetadata
+from llamaindex_robustrag.reports import REPORT
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.audit.checking import having
 from robustrag_integrations.models.base import TextModel
@@ -58,8 +58,7 @@ class _Turn:
         said = {"message": self.query or self.message}
         told = "see raw_output.metadata"
         reply.sources.append(ToolOutput(tool_name=REPORT, content=told, raw_input=said, raw_output=self.response))
-        reply.metadata = ResponseMetadata.of({}, self.response.metadata.report)
-        reply.source_nodes = self.response.source_nodes
+        reply.metadata, reply.source_nodes = self.response.metadata, self.response.source_nodes
         return reply
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
-from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.tools import RetrieverTool
 
@@ -25,10 +24,6 @@ _COUNTS = (
 )
 _GIVE_ALL = frozenset({"SummaryIndexRetriever", "TreeAllLeafRetriever", "TreeRootRetriever", "EmptyIndexRetriever"})
 _log = logging.getLogger(__name__)
-
-
-class UnknownRetrieverError(TypeError):
-    """The way to ask this retriever for more nodes is not known; the message says what to set."""
 
 
 class DiverseRetriever(BaseRetriever):
@@ -52,8 +47,7 @@ class DiverseRetriever(BaseRetriever):
         callback_manager: gets the retrieval's events.
 
     Raises:
-        UnknownRetrieverError: the retriever's number cannot be set; the message says what to do.
-        TypeError, ValueError: an invalid argument.
+        TypeError, ValueError: an invalid argument, or a retriever whose number cannot be set.
 
     Examples:
         >>> retriever = DiverseRetriever(index.as_retriever(), sources=10)
@@ -79,9 +73,6 @@ class DiverseRetriever(BaseRetriever):
             _asked_for(retriever, sources)
         self._retriever, self._group_by, self._fetch = retriever, group_by, fetch
         super().__init__(callback_manager=callback_manager)
-
-    def _get_prompt_modules(self) -> PromptMixinType:
-        return {"retriever": self._retriever} if self._retriever is not None else {}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         def fetch(k: int) -> Sequence[NodeWithScore]:
@@ -119,18 +110,14 @@ def _with_shortage(node: BaseNode, shortage: Shortage) -> BaseNode:
 
 
 def _asked_for(retriever: Any, k: int) -> Any:
-    """Return a copy of the retriever that finds `k` nodes.
-
-    Raises:
-        UnknownRetrieverError: it has no number that is known, or other retrievers inside.
-    """
+    """Return a copy of the retriever that finds `k` nodes; raise TypeError where it has other retrievers inside."""
     changed, kind = copy.copy(retriever), type(retriever).__name__
     counts = [name for name in _COUNTS if type(vars(retriever).get(name)) is int]
     held = (value.values() if isinstance(value, Mapping) else value for value in vars(retriever).values())
     listed = [list(value) if isinstance(value, (list, tuple, ValuesView)) else [value] for value in held]
     inside = any(isinstance(inner, (BaseRetriever, RetrieverTool)) for inners in listed for inner in inners)
     if inside or not (counts or kind in _GIVE_ALL):
-        raise UnknownRetrieverError(
+        raise TypeError(
             f"how many nodes {kind} finds cannot be set: put a DiverseRetriever around each retriever inside of it, or "
             "pass fetch=, a function from a QueryBundle and a number to that many nodes, best first"
         )

@@ -109,18 +109,21 @@ class LLMModel(CalledModel):
     @property
     def repeats(self) -> Repeats:
         """The model's reproducibility, by its settings."""
-        if isinstance(self._llm, TextModelLLM):
-            return repeats_of(self._llm.model)
-        temperature = self._temperature()
-        if temperature is None:
-            return Repeats("samples", "no temperature is set, and most servers then sample")
+        llm = self._llm
+        if isinstance(llm, TextModelLLM):
+            return repeats_of(llm.model)
+        if (given := getattr(llm, "generate_kwargs", None)) is not None:  # transformers, which have a default of theirs
+            config = getattr(getattr(llm, "_model", None), "generation_config", None)
+            draws = given.get("do_sample", getattr(config, "do_sample", False))
+            return Repeats("samples", 'do_sample; pass generate_kwargs={"do_sample": False}') if draws else Repeats()
+        extra = getattr(llm, "additional_kwargs", None) or {}
+        temperatures = (self._kwargs.get("temperature"), extra.get("temperature"), getattr(llm, "temperature", None))
+        temperature = next((value for value in temperatures if isinstance(value, (int, float))), None)
         if temperature:
             advice = "" if temperature == 1 else "; set temperature=0"  # reasoning models are fixed to 1
             return Repeats("samples", f"temperature {temperature:g}{advice}")
-        config = getattr(getattr(self._llm, "_model", None), "generation_config", None)  # of transformers
-        given = getattr(self._llm, "generate_kwargs", None) or {}
-        if given.get("do_sample", getattr(config, "do_sample", False)):
-            return Repeats("samples", 'do_sample; pass generate_kwargs={"do_sample": False}')
+        if temperature is None and "temperature" in type(llm).model_fields:
+            return Repeats("samples", "no temperature is set, and most servers then sample")
         return Repeats()
 
     def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
@@ -219,18 +222,6 @@ class LLMModel(CalledModel):
         values: dict[str, Any] = {f"message_{i}": str(m.content or "") for i, m in enumerate(said)}
         messages = [ChatMessage(role=m.role, content=f"{{message_{i}}}") for i, m in enumerate(said)]
         return ChatPromptTemplate(messages, **values)
-
-    def _temperature(self) -> float | None:
-        """Return the temperature of the next call; None if it has one that nobody set, 0 if it has none."""
-        llm = self._llm
-        if hasattr(llm, "generate_kwargs"):  # local transformers ignore a temperature unless they sample
-            return 0.0
-        extra = getattr(llm, "additional_kwargs", None) or {}
-        given = (self._kwargs.get("temperature"), extra.get("temperature"), getattr(llm, "temperature", None))
-        for value in given:
-            if isinstance(value, (int, float)):
-                return float(value)
-        return None if "temperature" in type(llm).model_fields else 0.0
 
 
 def blocks_the_loop(llm: LLM, method: str) -> bool:

@@ -10,7 +10,7 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import DecodingModel, Response, TextModel
+from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.prompts import Prompt
 
 
@@ -80,26 +80,20 @@ class TextModelLLM(CustomLLM):
         Raises:
             ModelError: the model failed.
         """
-        response = self._reply(prompt)
-        return CompletionResponse(text=response.text or "", raw=response)
+        [response] = self.model.generate([Prompt(prompt)], "final")
+        if response.text is None:
+            raise ModelError(response.error or "the model gave no text")
+        return CompletionResponse(text=response.text, raw=response)
 
     @llm_completion_callback()
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
         """Yield the model's greedy answer in pieces."""
-        return _pieces(self.model, prompt)
 
-    def _reply(self, prompt: str) -> Response:
-        [response] = self.model.generate([Prompt(prompt)], "final")
-        if response.text is None:
-            raise ModelError(response.error or "the model gave no text")
-        return response
+        def parts() -> CompletionResponseGen:
+            text = ""
+            for piece in self.model.stream(Prompt(prompt)):
+                delta = piece if isinstance(piece, str) else ""  # else how it ended
+                text += delta
+                yield CompletionResponse(text=text, delta=delta, raw=None if piece is delta else piece)
 
-
-def _pieces(model: TextModel, prompt: str) -> CompletionResponseGen:
-    text = ""
-    for piece in model.stream(Prompt(prompt)):
-        if isinstance(piece, str):
-            text += piece
-            yield CompletionResponse(text=text, delta=piece)
-        else:  # how it ended
-            yield CompletionResponse(text=text, delta="", raw=piece)
+        return parts()

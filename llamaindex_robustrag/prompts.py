@@ -189,16 +189,13 @@ class Fitter:
     around: str
 
     def fit(self, prompt: Prompt) -> tuple[Prompt, bool]:
-        """Cut a prompt's passages at the end if need be; return the prompt, and whether it was cut.
-
-        Raises:
-            ValueError: question and instructions leave no room for passages.
-        """
+        """Cut a prompt's passages at the end if need be; return the prompt, and whether it was cut."""
         if prompt.context is None:
             return prompt, False
         text, (start, end) = prompt.text, prompt.context
         before, context, after = text[:start], text[start:end], text[end:]
-        splitter = self._splitter(before + after + self.around)
+        frame = PromptTemplate("{frame}", frame=before + after + self.around)
+        splitter = self.helper.get_text_splitter_given_prompt(frame, llm=self.llm)
         if len(context.encode(errors="replace")) <= splitter.chunk_size:  # no token is shorter than a byte
             return prompt, False
         kept = _longest_fitting(context[: splitter.chunk_size * _LONGEST_TOKEN], splitter)
@@ -206,16 +203,6 @@ class Fitter:
             return prompt, False
         cut = text.replaced(start, end, kept) if isinstance(text, MessageText) else before + kept + after
         return replace(prompt, text=cut, context=(start, start + len(kept))), True
-
-    def _splitter(self, frame: str) -> TokenTextSplitter:
-        try:
-            return self.helper.get_text_splitter_given_prompt(PromptTemplate("{frame}", frame=frame), llm=self.llm)
-        except ValueError as error:
-            raise ValueError(
-                f"question and instructions leave no room for passages in the model's window of "
-                f"{self.helper.context_window} tokens, of which {self.helper.num_output} are kept for the answer: "
-                "shorten the question or the conversation, or pass a larger context window"
-            ) from error
 
 
 def _longest_fitting(text: str, splitter: TokenTextSplitter) -> str:

@@ -21,21 +21,12 @@ from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.errors import RobustRAGError, TooFewVotesError
 from robustrag_integrations.models.base import TextModel
 
-_LLM_CHOOSES = (
-    "one prompt holds the texts of several documents, so that one of them decides which are read; use a retriever of "
-    "each document's own nodes, and a reranker that reads each by itself, such as SentenceTransformerRerank"
+_REFUSED = (  # classes of LlamaIndex and its integrations: a model reads several documents at once, or they are merged
+    *("LLMRerank", "RankGPTRerank", "StructuredLLMRerank", "RankLLMRerank", "LongLLMLinguaPostprocessor"),
+    *("DocumentSummaryIndexLLMRetriever", "SummaryIndexLLMRetriever", "TreeAllLeafRetriever", "TreeRootRetriever"),
+    *("TreeSelectLeafRetriever", "BasePGRetriever", "KGTableRetriever", "KnowledgeGraphRAGRetriever"),
+    *("NLSQLRetriever", "SQLRetriever"),
 )
-_MERGES = (
-    "it makes one node of several documents, which then speak for each other; use a retriever of each document's own "
-    "nodes, such as VectorStoreIndex(...).as_retriever()"
-)
-_REFUSED = {  # classes of LlamaIndex and its integrations
-    **dict.fromkeys(("LLMRerank", "RankGPTRerank", "StructuredLLMRerank", "RankLLMRerank"), _LLM_CHOOSES),
-    **dict.fromkeys(("DocumentSummaryIndexLLMRetriever", "SummaryIndexLLMRetriever"), _LLM_CHOOSES),
-    **dict.fromkeys(("TreeAllLeafRetriever", "TreeRootRetriever", "TreeSelectLeafRetriever"), _LLM_CHOOSES),
-    **dict.fromkeys(("BasePGRetriever", "KGTableRetriever", "KnowledgeGraphRAGRetriever"), _MERGES),
-    **dict.fromkeys(("NLSQLRetriever", "SQLRetriever", "LongLLMLinguaPostprocessor"), _MERGES),
-}
 _WITHHELD = (
     "The answer was withheld: too few sources say it, and their words may be an attacker's. Go on without it, or say "
     "that it is not known."
@@ -94,9 +85,6 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             callback_manager: gets the query's events.
             streaming: True if responses are streamed. It reaches a given synthesizer, too, as a copy.
             settings: the other arguments of `RobustRAGSynthesizer`.
-
-        Raises:
-            TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
         check_parts(retriever, node_postprocessors)
         synthesizer = synthesizer_of(response_synthesizer, llm, streaming, **settings)
@@ -112,9 +100,12 @@ def check_parts(retriever: object, node_postprocessors: object) -> None:
     if hasattr(node_postprocessors, "postprocess_nodes"):
         raise TypeError("node_postprocessors must be a list; wrap it: node_postprocessors=[...]")
     for part in (retriever, *(node_postprocessors if isinstance(node_postprocessors, (list, tuple)) else ())):
-        names = [kind.__name__ for kind in type(part).__mro__ if kind.__module__.startswith("llama_index.")]
-        if why := next((_REFUSED[name] for name in names if name in _REFUSED), None):
-            raise TypeError(f"{type(part).__name__} is refused: {why}")
+        if any(kind.__name__ in _REFUSED and kind.__module__.startswith("llama_index.") for kind in type(part).__mro__):
+            raise TypeError(
+                f"{type(part).__name__} is refused: it has one prompt hold the texts of several documents, or merges "
+                "them, so that one speaks for others; use a retriever of each document's own nodes, such as "
+                "VectorStoreIndex(...).as_retriever(), and a reranker that reads each by itself"
+            )
     if not hasattr(retriever, "retrieve"):
         raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; give index.as_retriever()")
 
@@ -130,11 +121,7 @@ def _check_robust(synthesizer: object) -> None:
 def synthesizer_of(
     given: RobustRAGSynthesizer | None, llm: LLM | TextModel | None, streaming: bool | None, **settings: Any
 ) -> RobustRAGSynthesizer:
-    """Return the synthesizer that was given, or a new one.
-
-    Raises:
-        TypeError: it is not a robust one, or settings or another model were given beside it.
-    """
+    """Return the synthesizer that was given, beside which nothing else may be, or a new one."""
     named = {name: value for name, value in settings.items() if value is not None}
     if given is None:
         return RobustRAGSynthesizer(llm, streaming=False if streaming is None else streaming, **named)
@@ -185,12 +172,7 @@ class RobustQueryEngineTool(QueryEngineTool):
         super().__init__(_for_prompts(query_engine), metadata, resolve_input_errors)
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        """Answer a question.
-
-        Raises:
-            ToolFailedError: the documents could not be searched or read; `__cause__` is the error.
-            TooFewVotesError: as `VoteRules(below="raise")` says.
-        """
+        """Answer a question; a failure is a `ToolFailedError`, unless `VoteRules(below="raise")` asks for another."""
         with _failures_told():
             return _marked(super().call(*args, **kwargs))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 from llama_index.core import instrumentation
@@ -27,76 +26,57 @@ _CARRIERS = (
 )
 
 
-@dataclass
-class Report:
-    """The answer of one response; None until a streamed one is complete."""
-
-    answer: RobustAnswer | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the answer's `to_dict()`, or a note that it is pending while it is streamed."""
-        return {"schema": SCHEMA, "pending": True} if self.answer is None else self.answer.to_dict()
-
-
 class ResponseMetadata(dict[str, Any]):
     """A response's metadata: node ids and the nodes' metadata, as LlamaIndex has it.
 
     The report is beside it, so that loops over the nodes stay what they were: `metadata["robustrag"]` and
-    `metadata.get("robustrag")` give it as a JSON-safe dictionary, `metadata.robust_answer` as an object. Copies
-    and pickles have it, too; plain dictionaries and JSON that are made from it have the nodes alone, and
-    never what a node of that name says. Truthy even when empty: engines replace falsy metadata.
+    `metadata.get("robustrag")` give it as a JSON-safe dictionary, `metadata.robust_answer` as an object; None and a
+    note that it is pending until a streamed response is complete. Copies and pickles have it, too; plain dictionaries
+    and JSON that are made from it have the nodes alone. Truthy even when empty: engines replace falsy metadata.
     """
 
-    report: Report | None = None  # as in what `dataclasses.asdict` makes of it: a dictionary of the nodes alone
+    robust_answer: RobustAnswer | None = None
 
     @classmethod
-    def of(cls, nodes: Mapping[str, Any], report: Report | None) -> ResponseMetadata:
-        """Create the metadata of nodes with a report."""
-        made = cls({node: known for node, known in nodes.items() if report is None or node != REPORT})
-        made.report = report
+    def of(cls, nodes: Mapping[str, Any], answer: RobustAnswer | None = None) -> ResponseMetadata:
+        """Create the metadata of nodes; what a node of the report's name says is left out."""
+        made = cls({node: known for node, known in nodes.items() if node != REPORT})
+        made.robust_answer = answer
         return made
 
-    @property
-    def robust_answer(self) -> RobustAnswer | None:
-        """The answer; None while it is streamed."""
-        return None if self.report is None else self.report.answer
-
     def __getitem__(self, key: str) -> Any:
-        return self.report.as_dict() if key == REPORT and self.report is not None else super().__getitem__(key)
+        if key != REPORT:
+            return super().__getitem__(key)
+        return {"schema": SCHEMA, "pending": True} if self.robust_answer is None else self.robust_answer.to_dict()
 
     def __contains__(self, key: object) -> bool:
-        return (key == REPORT and self.report is not None) or super().__contains__(key)
+        return key == REPORT or super().__contains__(key)
 
     def __bool__(self) -> bool:
         return True
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key, `"robustrag"` among them."""
-        return self.report.as_dict() if key == REPORT and self.report is not None else super().get(key, default)
+        return self[REPORT] if key == REPORT else super().get(key, default)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        return ResponseMetadata.of, (dict(self), self.report)
+        return ResponseMetadata.of, (dict(self), self.robust_answer)
 
 
 class ReportedNode(NodeWithScore):
-    """A source node of a robust answer: the retrieved node itself, with a reference to the answer.
+    """A source node of a robust answer: the retrieved node itself, with a reference to the response's metadata.
 
     Engines that ask others (sub-questions, routers, steps) keep the source nodes and drop the rest of the responses.
     """
 
-    _report: Report | None = PrivateAttr(default=None)
+    _report: Any = PrivateAttr(default=None)
 
     @classmethod
-    def of(cls, found: NodeWithScore, report: Report) -> ReportedNode:
+    def of(cls, found: NodeWithScore, report: ResponseMetadata) -> ReportedNode:
         """Wrap a node of an answer."""
         made = cls(node=found.node, score=found.score)
         made._report = report
         return made
-
-    @property
-    def report(self) -> Report | None:
-        """The answer that the node was read for."""
-        return self._report
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NodeWithScore) and (self.node, self.score) == (other.node, other.score)
@@ -183,9 +163,10 @@ def _answers(thing: Any, seen: set[int], depth: int) -> Iterator[RobustAnswer]:
     parts: list[Any] = []
     if isinstance(thing, RobustAnswer):
         yield thing
-    elif isinstance(thing, (ResponseMetadata, ReportedNode)):
-        if thing.report is not None and thing.report.answer is not None:
-            yield thing.report.answer
+    elif isinstance(thing, ReportedNode):
+        parts = [thing._report]
+    elif isinstance(thing, ResponseMetadata):
+        parts = [thing.robust_answer]
     elif isinstance(thing, Mapping):
         parts = list(thing.values())
     elif isinstance(thing, (list, tuple)):

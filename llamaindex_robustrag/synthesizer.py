@@ -12,7 +12,7 @@ import copy
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from itertools import chain
 from typing import Any, TypeVar, cast
@@ -39,7 +39,6 @@ from llamaindex_robustrag.llm import CallOptions, LLMModel
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.prompts import UserTemplate, chosen, with_user_prompt
 from llamaindex_robustrag.reports import (
-    Report,
     ReportedNode,
     ResponseMetadata,
     StructuredResponse,
@@ -74,7 +73,6 @@ from robustrag_integrations.plans.requests import Plan
 
 _log = logging.getLogger(__name__)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
-_OF_CALLS = {each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions)}
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
 _Done = Callable[[RobustAnswer], object]
@@ -157,8 +155,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         given = Arguments.of({**options, "group_by": group_by}, aggregation=aggregation, votes=votes, settings=settings)
         named = [name for name, value in of_method.items() if value is not None]
         self._method = method_for(given.aggregation, given.options, named)
-        taken = [*signature(RobustRAGSynthesizer.__init__).parameters, *RULES, *_OF_CALLS]
-        self._method.check_names(given.options, ("task", "prompts"), near=taken, instead=_OF_CALLS)
+        taken = [*signature(RobustRAGSynthesizer.__init__).parameters, *RULES]
+        self._method.check_names(given.options, ("task", "prompts"), near=taken)
         self._settings: Any = self._method.load().settings_of(**given.options)
         self._method.load().check_rules(given.rules)
         if given.rules.group_size != 1:
@@ -417,10 +415,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         _dispatcher.event(SynthesizeStartEvent(query=query))
         payload: dict[str, Any] = {EventPayload.QUERY_STR: text}
         with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=payload) as event, failures_sent():
-            report = Report()
-            sources = [*(ReportedNode.of(node, report) for node in found), *(others or ())]
-            metadata = self._get_metadata_for_response([source.node for source in sources]) or {}
-            made = _Synthesis(plan, sources, ResponseMetadata.of(metadata, report), report)
+            shown = [*found, *(others or ())]
+            metadata = ResponseMetadata.of(self._get_metadata_for_response([each.node for each in shown]) or {})
+            sources = [ReportedNode.of(node, metadata) for node in found] + shown[len(found) :]
+            made = _Synthesis(plan, sources, metadata)
             yield made
             event.on_end(payload={EventPayload.RESPONSE: made.response})
         _dispatcher.event(SynthesizeEndEvent(query=query, response=made.response))
@@ -442,12 +440,11 @@ class _Synthesis:
     plan: Plan
     sources: list[NodeWithScore]
     metadata: ResponseMetadata
-    report: Report
     response: RESPONSE_TYPE = field(init=False)
 
     def done(self, answer: RobustAnswer) -> None:
-        """Complete sources, metadata and report."""
-        self.report.answer = answer
+        """Complete the report."""
+        self.metadata.robust_answer = answer
         answer_sent(answer)
 
 

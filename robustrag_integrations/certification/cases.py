@@ -66,16 +66,16 @@ def benign_group_cases(
     """Return all distinct sets of untouched groups, each with its number of corrupted ones (BenignGroupCases).
 
     A case is left out when another one covers it: with fewer untouched groups and as many corrupted ones more, its
-    attacker can imitate the missing groups word for word.
+    attacker can imitate the missing groups word for word. The attacker is taken to choose the origin or key of every
+    passage of theirs: each joins (and corrupts) a group, or stands for a new one. Only where no clean passage names an
+    origin, theirs are taken to name none either: each passage is a group.
 
     Args:
         passages: the clean retrieval, best first.
         corruption_size: k', how many passages the attacker controls at most; 0 for no attacker.
         attack: `injection` adds passages anywhere; `modification` also removes as many of the attacker's choice.
         group_size: omega.
-        by: the criterion by which passages are grouped (`isolate`). The attacker is taken to choose the origin or key
-            of every passage of theirs: each joins (and corrupts) a group, or stands for a new one. Only where no clean
-            passage names an origin, theirs are taken to name none either: each passage is a group.
+        by: the criterion by which passages are grouped (`isolate`).
         top_k: number of passages that the retrieval returns when it finds enough; None: as many as there are here.
 
     Raises:
@@ -113,11 +113,7 @@ def benign_group_cases(
 
 
 def check_attack(passages: int, corruption_size: int, attack: AttackMode, top_k: int | None) -> int:
-    """Check an attack, and return the length of a full retrieval.
-
-    Raises:
-        ValueError: an invalid argument.
-    """
+    """Return the length of a full retrieval; raise ValueError for an invalid argument."""
     check_size(corruption_size)
     if attack not in get_args(AttackMode):
         raise ValueError(f"attack={attack!r} is unknown; use one of {', '.join(map(repr, get_args(AttackMode)))}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question, smaller_size_fails
+from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.metrics import GuardedMetric, Metric
 from robustrag_integrations.models.base import FinalAnswers, Model, TextModel, repeats_of
@@ -34,11 +34,7 @@ class Certifier(ABC):
         self.model, self.metric, self._references = model, GuardedMetric(metric), tuple(references)
 
     def scores(self, request: ByMetric) -> list[float]:
-        """Return one score per response.
-
-        Raises:
-            RobustRAGError: a judge could not be asked.
-        """
+        """Return one score per response; a judge that cannot be asked raises."""
         return [self.metric(text, self._references) for text in request.responses]
 
     @abstractmethod
@@ -93,7 +89,6 @@ class CertificationRun:
     def _certificates(self, findings: Sequence[Findings]) -> tuple[Certification, ...]:
         if isinstance(self.certifier, _TextCertifier):  # it may turn out to refuse temperature 0 when it is first asked
             refuse_sampling(self.certifier.model)
-        self._leave_undecided(findings)
         numerics = dict(self.certifier.model.numerics)
         numerics |= {"shapes": _ALONE} if numerics else {}
         numerics |= self.numerics
@@ -102,19 +97,6 @@ class CertificationRun:
         return tuple(
             found.certificate(self.question, self.defense, self.settings, numerics, warnings) for found in findings
         )
-
-    def _leave_undecided(self, findings: Sequence[Findings]) -> None:
-        """Leave undecided what has tau 0 only because the metric failed on a response, and what followed from that."""
-        failures, settled = self.certifier.metric.failures, ""
-        for found in findings:
-            zeros = {r.text in failures for r in found.responses.values() if r.score == 0}
-            failed = zeros == {True} and not found.unbounded
-            if failed:
-                settled = smaller_size_fails(found.size)
-            if failed or found.stopped == settled:
-                found.certified = False
-                found.stopped = f"the metric {self.question.metric} failed on a possible response, which counts as 0; "
-                found.stopped += "no attack is known"
 
 
 def text_run(

@@ -94,7 +94,6 @@ def test_the_global_llm_is_used_when_none_is_passed(llm: FactReader, monkeypatch
     [
         ({"votes": VoteRules(group_size=2)}, ValueError, "leave group_size out"),
         ({"gamma": 0.9}, ValueError, "aggregation='keyword' has no gamma; it takes alpha, beta"),
-        ({"num_workers": 2}, TypeError, r"pass calls=CallOptions\(num_workers=...\)"),
         ({"calls": 3}, TypeError, r"calls must be CallOptions\(...\), got int"),
         ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
         ({"choices": ["a", "b"]}, ValueError, "does not take choices; use MajorityVoting"),

@@ -242,11 +242,11 @@ async def test_workflows_are_asked_by_a_mapping() -> None:
     [
         (
             {"retriever": SummaryIndexLLMRetriever.__new__(SummaryIndexLLMRetriever)},
-            "one prompt holds the texts of several",
+            "one prompt hold the texts of several",
         ),
         ({"node_postprocessors": [LLMRerank(llm=Obeying(), top_n=2)]}, "a reranker that reads each by itself"),
         ({"node_postprocessors": LongContextReorder()}, "must be a list"),
-        ({"retriever": INDEX}, r"must have retrieve\(\), got VectorStoreIndex; give index.as_retriever\(\)"),
+        ({"retriever": INDEX}, r"must have retrieve\(\), got VectorStoreIndex; give index.as_retriever"),
         ({"retriever": None}, "got NoneType; give index.as_retriever"),
     ],
     ids=["retriever", "reranker", "no list", "index", "nothing"],

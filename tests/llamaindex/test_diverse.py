@@ -16,7 +16,6 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from llama_index.core.utils import globals_helper
 
 from llamaindex_robustrag import DiverseRetriever, RobustRAGQueryEngine, assert_defended
-from llamaindex_robustrag.diverse import UnknownRetrieverError
 from tests.llamaindex.fakes import FactReader, WordEmbedding
 
 QUERY = "Who runs the mill?"
@@ -81,7 +80,7 @@ def test_wrappers_take_diverse_retrievers_inside() -> None:
         return QueryFusionRetriever([inner], num_queries=1, similarity_top_k=20, use_async=False, llm=FactReader())
 
     check(fused(DiverseRetriever(index().as_retriever())).retrieve(QUERY))
-    with pytest.raises(UnknownRetrieverError, match="DiverseRetriever around each retriever inside"):
+    with pytest.raises(TypeError, match="DiverseRetriever around each retriever inside"):
         DiverseRetriever(fused(index().as_retriever()))
 
 
