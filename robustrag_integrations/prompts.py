@@ -40,8 +40,7 @@ class Prompt:
     Attributes:
         text: the text that the model is asked.
         context: the place in `text` (start, end, in characters) of the passages: the one part that a passage controls,
-            and the only part that may be cut to fit. None when there is none. Everything before it is the same for
-            every group, so that models can compute it once.
+            and the only part that may be cut to fit; None when there is none. What is before it is every group's.
         fixed: the number of characters at its start that come from the template alone, the same for every question.
         blank: True if its passages hold nothing to read: models that are asked prompt by prompt leave it out.
         hidden: True if nobody is shown the reply to it as it comes.
@@ -65,16 +64,9 @@ class Prompt:
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """An instruction, optional exemplars, and a body with fields in braces.
+    """An instruction, which is literal, optional worked examples, and a body with exactly these `fields` in braces.
 
-    Args:
-        instruction: literal text that comes first; it has no fields.
-        body: text with `{field}` placeholders; write `{{` and `}}` for literal braces.
-        exemplars: worked examples, rendered with the same body between instruction and question.
-        fields: the fields the body must contain, no more and no fewer.
-
-    Raises:
-        ValueError: the body misses a required field, names an unknown one, or has an unbalanced brace.
+    Write `{{` and `}}` for literal braces; a ValueError says what is wrong with a body.
     """
 
     instruction: str
@@ -251,11 +243,8 @@ def prompts_for(
         exemplars: show worked examples in the isolated prompt: so many, at most four, of which every second abstains;
             True for two. Base models without instruction tuning need them, chat models do not.
         query_first: put the question before the passages and keywords, so that local models read it once for all
-            groups; most models were trained on the other order, which is the default.
+            groups; most models were trained on the other order.
         options: multiple choice asks for an option's `"words"`, or for its letter as the paper does (`"letters"`).
-
-    Raises:
-        ValueError: unknown task or way to show options, or more examples than there are.
     """
     count = check_exemplars(exemplars)
     if task not in _SETS:

@@ -44,15 +44,7 @@ def refuse_unknown(
     others: Collection[str] = (),
     instead: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Raise TypeError for unknown arguments, with the fix.
-
-    Args:
-        names: those that were given.
-        known: those that there are.
-        taker: the function or class that takes them.
-        others: names that may have been meant, too.
-        instead: names to use in place of arguments that other libraries have.
-    """
+    """Raise TypeError for unknown arguments of a `taker`; others may have been meant, and `instead` names fixes."""
     if unknown := sorted(set(names) - set(known)):
         near = nearest_of(unknown[0], sorted({*known, *others}))
         hint = f"{taker} takes {', '.join(known)}" if near in (None, unknown[0]) else f"did you mean {near}?"

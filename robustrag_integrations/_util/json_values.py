@@ -40,11 +40,7 @@ def plain(value: Any) -> Any:
 
 
 def restored(kind: type[T], value: Any, place: str = "") -> T:
-    """Restore a dataclass from the output of `plain`; unknown names are left out.
-
-    Raises:
-        ValueError: a field is missing or of another type; the message names it.
-    """
+    """Restore a dataclass from the output of `plain`, without unknown names; a ValueError names what is wrong."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{place or kind.__name__} must be an object, got {type(value).__name__}")
     known: Any = kind

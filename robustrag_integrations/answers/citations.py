@@ -21,15 +21,9 @@ _MOST = 50  # mentions of one phrase
 
 @dataclass(frozen=True)
 class Citation:
-    """One group that supports the answer.
+    """One group that supports the answer: its number (from 1) in marked text, its index, and the passages' places.
 
-    Attributes:
-        number: its number (1-based) in marked text.
-        group: the group's index.
-        passage_ids: the ids of its passages.
-        origins: their origins, without repeats.
-        positions: their places (0-based) among the passages that the defence was given.
-        words: the parts of the answer that the group says.
+    `positions` are places (0-based) among the passages that the defence was given; `words` are what the group says.
     """
 
     number: int

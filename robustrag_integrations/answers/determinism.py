@@ -18,11 +18,8 @@ Scope = Literal["every_run", "this_run", "final_prompt", "nothing"]
 class Repeats:
     """Whether a model gives the same reply to the same prompt again, and how that is known.
 
-    Attributes:
-        model: `samples` if replies to equal prompts differ, be it that they are drawn at random or that the numbers
-            move from call to call.
-        why: the evidence for it, in a few words; of an `unknown` one the reason to doubt it, if there is one.
-        probe: what a repeat probe of this model saw (`robustrag probe`).
+    It `samples` if replies to equal prompts differ, for whatever reason. `why` is the evidence, of an `unknown` one the
+    reason to doubt it, if there is one; `probe` is what a repeat probe of the model saw (`robustrag probe`).
     """
 
     model: State = "unknown"
@@ -61,11 +58,8 @@ class Repeats:
 class Promise:
     """What no replacement of `radius` groups changes in a run whose groups drew at random.
 
-    Attributes:
-        fixed: the part that stays as it is, to follow "no replacement of any 2 of 10 groups changes".
-        remark: a further clause; empty for none.
-        given: with what held fixed.
-        scope: `this_run` if the answer itself stays, `final_prompt` if only what the last call is asked does.
+    `fixed` follows "no replacement of any 2 of 10 groups changes", `given` says with what held fixed, `remark` is a
+    further clause. The scope is `this_run` if the answer itself stays, `final_prompt` if only the last prompt does.
     """
 
     fixed: str

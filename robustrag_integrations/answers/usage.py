@@ -12,11 +12,7 @@ from typing import Any
 class Usage:
     """Tokens of one call, or of several together, as the server counted them; None where that is not known.
 
-    Attributes:
-        prompt: tokens of the prompt, those of `cached` among them.
-        cached: tokens of the prompt that were read from the server's cache.
-        completion: tokens of the reply, those of `reasoning` among them.
-        reasoning: tokens of the reply that were reasoning.
+    `cached` are those of the prompt that were read from the server's cache, `reasoning` those of the completion.
     """
 
     prompt: int | None = None
@@ -55,15 +51,11 @@ _NUMBERS = attrgetter("prompt", "cached", "completion", "reasoning")
 
 @dataclass(frozen=True)
 class Spending:
-    """The calls and tokens that an answer took.
-
-    Scores that settle a tie (`TextModel.score`) are a round and no calls: no reply is written, and no model tells their
-    tokens.
+    """The calls and tokens that an answer took. Scores that settle a tie are a round and no calls.
 
     Attributes:
-        calls: prompts that were sent for a reply; of decoding aggregation one per row and step, and what its
-            abstentions took.
-        rounds: number of times it waited for replies: calls of one round do not wait for each other. A wave is a round.
+        calls: prompts that were sent for a reply; of decoding aggregation one per row and step.
+        rounds: number of times it waited for replies: calls of one round do not wait for each other.
         silent: of the calls, how many did not tell the tokens of their prompt or of their reply; failed ones, too.
         total: tokens of all calls; a kind that some call did not tell is None.
         told: tokens of the calls that told.

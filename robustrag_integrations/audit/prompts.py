@@ -29,7 +29,7 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.audit.canaries import Canaries
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
-from robustrag_integrations.grouping.passages import Passage, readable_origin
+from robustrag_integrations.grouping.passages import Passage
 
 _LOG = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class Audit:
         """Register retrieved texts. Without an origin, each text is a group of its own."""
         with self._lock:
             for passage in passages:
-                origin = readable_origin(passage)
+                origin = passage.origin
                 text = folded(passage.text)
                 key = ((False, text) if origin is None else (True, origin.name), text)
                 if key in self._texts:

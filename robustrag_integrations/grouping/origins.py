@@ -78,8 +78,7 @@ ADDRESS, FILE, NAME, ID = get_args(Kind)
 class Origin:
     """The party that controls a text, as its metadata says.
 
-    Votes are counted by name. Weights and tiers go by the kind, too: anybody can make a folder that is called like a
-    host.
+    Votes are counted by name; weights and tiers go by the kind, too, as anybody can make a folder called like a host.
 
     Attributes:
         name: for an address `host[:port]/path[?query]`, for a file its path with forward slashes, else the label.
@@ -236,9 +235,9 @@ def _address(text: str) -> tuple[str, str] | None:
 
 
 def host_name(host: str) -> str | None:
-    """Return a host in lower case and ASCII (IDNA), without a leading "www." and a final dot; None if it is no host.
+    """Return a host in lower case and ASCII (IDNA), without "www." and a final dot; None if it is no host.
 
-    "ß" is not "ss": these are two domains. Numbers are the IPv4 address that systems read them as: 127.1, 0x7f000001.
+    "ß" is not "ss". Numbers are the IPv4 address that systems read them as: 127.1, 0x7f000001.
     """
     if host.startswith("["):
         try:
@@ -282,12 +281,8 @@ def _tracks(name: str) -> bool:
 def site_of(origin: Origin) -> str:
     """Return the registrable domain of an address (`news.x.co.uk/a` is of `x.co.uk`); anything else is its own site.
 
-    Hosts under which anybody can have a name (`github.io`) are one site, since those names cost nothing. So are those
-    under a domain of which the list has no ending: the last two names are taken, as the list's own rules say. The
-    site of an IPv6 address is its network of 64 bits, since whoever has one of its addresses has all.
-
-    Raises:
-        ImportError: tldextract is not installed.
+    Hosts under which anybody can have a name (`github.io`) are one site, as are those under a domain of which the list
+    has no ending (the last two names). That of an IPv6 address is its network of 64 bits: who has one has all.
     """
     extract, host = site_extractor(), origin.host
     if not host:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -44,10 +43,8 @@ class Passage:
             paths become str; NaN, an empty text and everything else (a list, a dict) become None.
         metadata: anything else; never shown to the model.
         document_id: a framework's name of the document that the text was cut from: its origin if nothing names one.
-        content: the text without what a framework has written around it, such as metadata, by which copies are told;
-            None: all of the text.
-        origin_entry: the entry of `metadata` that names the origin before all others: the one that the reader writes,
-            and no author.
+        content: the text without what a framework has written around it, by which copies are told; None: all of it.
+        origin_entry: the entry of `metadata` that names the origin before all others: the reader writes it, no author.
     """
 
     text: str
@@ -69,18 +66,14 @@ class Passage:
 
     @cached_property
     def origin(self) -> Origin | None:
-        """The party that controls the text: from `source` and `metadata`, else the text's document; None if unknown.
-
-        Raises:
-            Exception: metadata of a kind that fails when it is read.
-        """
+        """The party that controls the text: from `source` and `metadata`, else the text's document; None if unknown."""
         if self._names:
             return self._names[0][1]
         return None if self.document_id is None else Origin(self.document_id, given=self.document_id, kind=ID)
 
     @property
     def contradicted(self) -> tuple[Named, ...]:
-        """The entry that names the origin, and those that name another one; empty if there are none of the latter."""
+        """The entry that names the origin, and those that name another one; empty without any of the latter."""
         others = tuple(named for named in self._names[1:] if not named[1].may_be(self._names[0][1]))
         return (self._names[0], *others) if others else ()
 
@@ -94,7 +87,7 @@ class Passage:
 
     @property
     def _with_source(self) -> Mapping[str, Any]:
-        return self.metadata if self.source is None else ChainMap({"source": self.source}, self.metadata)  # type: ignore[arg-type]
+        return self.metadata if self.source is None else {**self.metadata, "source": self.source}
 
 
 GroupBy = str | Callable[[Passage], Hashable]
@@ -109,11 +102,11 @@ class PassageGroup:
         passages: in rank order.
         keyless: why these passages have no key, one word each, in the group of those without one.
         separator: the text between two passages.
-        key: the name that its passages share: of their origin, site or entry, or their key; None without one.
-        weight: its votes (`VoteRules.weights`).
-        tier: the trust in its passages (`VoteRules.tiers`); None where nothing says so.
-        copy_of: the first group with the same content, where such groups have one vote (`VoteRules.copies`).
         ranks: the places (0-based) of its passages among all that were given.
+        key: the name that its passages share: of their origin, site or entry, or their key; None without one.
+        weight: its votes.
+        tier: the trust in its passages; None where nothing says so.
+        copy_of: the first group with the same content, where such groups have one vote.
     """
 
     index: int
@@ -139,11 +132,8 @@ class PassageGroup:
     @cached_property
     def origins(self) -> tuple[str, ...]:
         """The origins of the passages, as their metadata spells them, without repeats."""
-        found: dict[Origin, str] = {}
-        for passage in self.passages:
-            if (origin := readable_origin(passage)) is not None:
-                found.setdefault(origin, origin.given)
-        return tuple(found.values())
+        found = {p.origin: p.origin.given for p in reversed(self.passages) if p.origin is not None}
+        return tuple(found[origin] for origin in dict.fromkeys(p.origin for p in self.passages) if origin is not None)
 
     @property
     def is_empty(self) -> bool:
@@ -172,39 +162,22 @@ def _comparable(text: str) -> str:
     return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
 
 
-def readable_origin(passage: Passage) -> Origin | None:
-    """Return the passage's origin; None if it has none or its metadata fails when it is read."""
-    try:
-        return passage.origin
-    except INTERRUPTS:
-        raise
-    except BaseException:
-        return None
-
-
 def is_named(passage: Passage) -> bool:
     """True if something other than a framework's id names the passage's origin."""
-    origin = readable_origin(passage)
-    return origin is not None and origin.kind != ID
+    return passage.origin is not None and passage.origin.kind != ID
 
 
 def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:
-    """Return passages with an id each: strings are wrapped, missing ids become `p0`, `p1`, ... by rank.
-
-    Raises:
-        TypeError: an element is neither a str nor a Passage, or it is no list.
-    """
+    """Return passages with an id each: strings are wrapped, missing ids become `p0`, `p1`, ... by rank."""
     if isinstance(passages, (str, bytes, Passage, Mapping)) or not isinstance(passages, Iterable):
         raise TypeError(f"passages must be a list of str or Passage, got {type(passages).__name__}: {passages!r:.60}")
-    return tuple(_as_passage(rank, item) for rank, item in enumerate(passages))
-
-
-def _as_passage(rank: int, item: str | Passage) -> Passage:
-    if isinstance(item, str):
-        return Passage(item, id=f"p{rank}")
-    if not isinstance(item, Passage):
-        raise TypeError(f"passages[{rank}] must be a str or a Passage, got {type(item).__name__}: {item!r:.60}")
-    return item if item.id is not None else replace(item, id=f"p{rank}")
+    found = []
+    for rank, item in enumerate(passages):
+        if not isinstance(item, (str, Passage)):
+            raise TypeError(f"passages[{rank}] must be a str or a Passage, got {type(item).__name__}: {item!r:.60}")
+        passage = Passage(item) if isinstance(item, str) else item
+        found.append(passage if passage.id is not None else replace(passage, id=f"p{rank}"))
+    return tuple(found)
 
 
 def isolate(
@@ -277,12 +250,10 @@ def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
 
 @dataclass(frozen=True)
 class Keys:
-    """The assignment of passages to groups.
+    """The assignment of passages to groups, per passage.
 
-    Attributes:
-        places: per passage the number of its group, by first appearance. All without a key share one group.
-        keys: per passage its key, None without one.
-        missing: per passage why it has no key (`None`, or the name of an exception), or None if it has one.
+    `places` is the number of its group, by first appearance; all without a key share one. `keys` is its key, None
+    without one, and `missing` then why (`None`, or the name of an exception).
     """
 
     places: tuple[int, ...]
@@ -298,53 +269,44 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     ranks = tuple(range(len(passages)))
     if by == PASSAGE:
         return Keys(ranks, (None,) * len(ranks), (None,) * len(ranks))
-    key = _key_of(by, any(map(is_named, passages)) if by in (ORIGIN, SITE) else False)
+    named = by in (ORIGIN, SITE) and any(map(is_named, passages))
     known: dict[Hashable, int] = {}
     places, keys, missing = [], [], []
     for passage in passages:
-        reason = None
+        found, reason = None, "None"
         try:
-            found = _usable(key(passage))
-            place = known.setdefault(found, len(known))
+            found = _usable(_key(passage, by, named))
         except INTERRUPTS:
             raise
         except BaseException as error:
-            found, reason = None, type(error).__name__
-            place = known.setdefault(None, len(known))
-        places.append(place)
+            reason = type(error).__name__
+        places.append(known.setdefault(found, len(known)))
         keys.append(found)
-        missing.append("None" if found is None and reason is None else reason)
+        missing.append(reason if found is None else None)
     if None not in missing and by in (ORIGIN, SITE):
         places = list(ranks)
     return Keys(tuple(places), tuple(keys), tuple(missing))
 
 
-def _key_of(by: GroupBy, named: bool) -> Callable[[Passage], object]:
-    """Return the key of a passage by origin, site, entry or function; `named`: an id alone is no origin."""
+def _key(passage: Passage, by: GroupBy, named: bool) -> object:
+    """Return the key of a passage; `named`: other passages name their origin, so that an id alone is none."""
     if callable(by):
-        return by
+        return by(passage)
     if by not in (ORIGIN, SITE):
-        return lambda passage: found.name if (found := passage.named(by)) else None
-
-    def key(passage: Passage) -> str | None:
-        origin = passage.origin
-        if origin is None or (named and origin.kind == ID):
-            return None
-        return site_of(origin) if by == SITE else origin.name
-
-    return key
+        return found.name if (found := passage.named(by)) else None
+    origin = passage.origin
+    if origin is None or (named and origin.kind == ID):
+        return None
+    return site_of(origin) if by == SITE else origin.name
 
 
 def _usable(key: object) -> Hashable:
-    """The key, and None in place of what is not equal to itself (NaN).
-
-    Raises:
-        TypeError: it is of a kind that need not be equal to another one like it.
-    """
+    """The key, None in place of NaN; raise TypeError for a kind that need not be equal to another one like it."""
     if key is None or type(key) is str:
         return key
     if isinstance(key, (tuple, frozenset)):
         return (tuple if isinstance(key, tuple) else frozenset)(map(_usable, key))
     if not isinstance(key, (str, bytes, Number, date, Enum, PurePath, UUID)):
         raise TypeError(f"{type(key).__name__} is no key")
+    hash(key)
     return key if key == key else None

@@ -55,10 +55,7 @@ Gathering: TypeAlias = Generator[int, Sequence[T], tuple[list[T], Shortage | Non
 def choose(places: Sequence[int], sources: int, per_origin: int) -> list[int]:
     """Return the ranks of the best `per_origin` passages of each of the best `sources` origins, in order.
 
-    Args:
-        places: per passage, best first, the number of its origin; equal numbers are one origin.
-        sources: maximum number of origins.
-        per_origin: maximum number of passages of one origin.
+    `places` is per passage, best first, the number of its origin.
     """
     taken: dict[int, int] = {}
     chosen = []
@@ -75,11 +72,8 @@ def gather(
 ) -> Gathering[T]:
     """Fetch more until there are enough sources: four times as many in each round, up to `max_passages`.
 
-    Args:
-        quota: the quota to meet.
-        places_of: per item the number of its origin.
-        exact: True if fewer passages than were asked for mean that there are no more. Not where a retriever drops or
-            merges passages after it has found them: there a flood by one source may hide all others for a while.
+    `places_of` gives per item the number of its origin. Fewer passages than were asked for mean that there are no more,
+    if `exact`; not where a retriever drops some after it has found them: a flood by one source may hide all others.
     """
     k = min(2 * quota.sources * quota.per_origin, quota.max_passages)
     while True:
@@ -101,10 +95,7 @@ def gather(
 def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) -> str | None:
     """Warn of an answer from too few sources to outvote a lie, or tell what the retriever reported.
 
-    Args:
-        groups: those that answer.
-        default: number of passages that the framework's retrievers find unless they are told otherwise.
-        how: another way to tell them.
+    `default` is the number of passages that the framework's retrievers find unless told otherwise, `how` a way to tell.
     """
     reported = (p.metadata.get(SHORTAGE) for group in groups for p in group.passages)
     if said := next((str(found) for found in reported if isinstance(found, Shortage)), None):

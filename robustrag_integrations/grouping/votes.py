@@ -1,20 +1,28 @@
-"""Votes: what has one, how many an origin has, and how many are enough for an answer."""
+"""Votes: what has one, how many an origin has and how far it is trusted, and how many are enough for an answer.
+
+A mapping names origins, their folders, or their hosts and sites; the most precise name counts. Names of web pages,
+their folders and hosts begin with `http:` or `https:`, in the mapping and in metadata; any other name meets that name
+alone, since anybody can make a folder that is called like a host. A group has the fewest votes of its passages, and the
+tier of the least trusted of them; a passage whose metadata names several origins is trusted no more than a stranger.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least, is_whole_number
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.settings import check_settings, setting, settings_in
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.errors import INTERRUPTS
+from robustrag_integrations.grouping.origins import ADDRESS, Origin, label, origin_named, site_of
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
+    PASSAGE,
     SITE,
     GroupBy,
     Passage,
@@ -23,13 +31,17 @@ from robustrag_integrations.grouping.passages import (
     grouping_of,
     is_named,
     isolate,
-    readable_origin,
 )
-from robustrag_integrations.grouping.trust import OTHER, ByOrigin, TierRule, Tiers
 
+OTHER = "other"  # the tier of whatever has no other one
+_LONGEST_LABEL = 60
+T = TypeVar("T")
+
+Tiers = Mapping[str, str] | Callable[[Passage], str | None]
 Copies = Literal["report", "one_vote"]
 Below = Literal["abstain", "raise"]
 Weights = Mapping[str, int] | Callable[[Passage], int]
+_Name = tuple[str, Hashable]  # a kind of name, and the name
 
 HASTE = ("stop_when_decided", "wave_size")  # fields that change no text
 _CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source", "tiers", "group_by")
@@ -37,38 +49,141 @@ MOST_VOTES = 100  # of one origin; more leave nothing to the others
 _NAMED = 5  # names in a warning
 
 
+class ByOrigin(Generic[T]):
+    """Values by origin, folder, host or site, given by names as users write them; `what` is the setting."""
+
+    def __init__(self, what: str, given: Mapping[Any, T], by: GroupBy) -> None:
+        self.given = dict(given)
+        self._by = by
+        self._names: dict[_Name, Any] = {}  # in the form that is compared, to the key of `given`
+        for key, value in given.items():
+            for name in _names_meant(key, by):
+                if given[other := self._names.setdefault(name, key)] != value:
+                    raise ValueError(
+                        f"{what}: {printable(str(key), 60)!r} is {value!r}, another spelling of it {given[other]!r}; "
+                        "name it once"
+                    )
+
+    def of_passage(self, passage: Passage, key: Hashable) -> list[T | None]:
+        """Return the values of a passage of a group with this key, the least of which counts."""
+        found: list[T | None] = []
+        for names in self._of(passage, key):
+            entry = next((self._names[name] for name in names if name in self._names), None)
+            found.append(None if entry is None else self.given[entry])
+        return found if len(found) == 1 else [None, *found]
+
+    def unused(self, groups: Sequence[PassageGroup]) -> list[str]:
+        """Return the names that none of these groups is of."""
+        every = (names for group in groups for passage in group.passages for names in self._of(passage, group.key))
+        there = {self._names.get(name) for names in every for name in names}
+        return [str(key) for key in self.given if key not in there]
+
+    def _of(self, passage: Passage, key: Hashable) -> list[list[_Name]]:
+        """Return the names, the most precise first, of each origin that a passage names."""
+        if self._by not in (ORIGIN, SITE, PASSAGE):
+            return [[("name", key)]]
+        origin = passage.origin
+        named: list[Origin | None] = [other for _, other in passage.contradicted] if origin else []
+        return [list(_names_of(each, self._by)) for each in named or [origin]]
+
+
+def _names_meant(key: Any, by: GroupBy) -> Iterator[_Name]:
+    """Yield what a name that a user writes stands for: an origin, with a slash at its end a folder, or a host."""
+    origin = origin_named(key) if isinstance(key, str) and not callable(by) else None
+    if origin is None or by not in (ORIGIN, SITE, PASSAGE):
+        yield "name", key if origin is None else origin.name
+        return
+    kind = _kind_of(origin)
+    yield kind, origin.name
+    if key.strip().endswith("/"):
+        yield f"folder of {kind}", origin.name.rstrip("/")
+    if origin.kind == ADDRESS and origin.host:
+        if origin.name == origin.host:
+            yield "host", origin.host
+        if by == SITE:
+            yield "host", site_of(origin)
+
+
+def _names_of(origin: Origin | None, by: GroupBy) -> Iterator[_Name]:
+    """Yield the names by which an origin may be meant, the most precise first."""
+    if origin is None:
+        return
+    kind = _kind_of(origin)
+    yield kind, origin.name
+    folder = origin.page.rstrip("/")
+    while folder:
+        yield f"folder of {kind}", folder
+        folder = folder.rpartition("/")[0]
+    if origin.kind != ADDRESS or not origin.host:
+        return
+    host = origin.host
+    yield "host", host
+    while not host.startswith("[") and "." in (host := host.partition(".")[2]):  # a host above another one has a dot
+        yield "host", host
+    if by == SITE:
+        yield "host", site_of(origin)
+
+
+def _kind_of(origin: Origin) -> str:
+    return "page" if origin.kind == ADDRESS else "name"
+
+
+class TierRule:
+    """The rule that gives groups their tiers: by name, or by a function of a passage (`by_origin` is None).
+
+    `labels` are the tiers that are known beforehand, the most trusted first.
+    """
+
+    def __init__(self, given: Any, by: GroupBy) -> None:
+        self.by_origin: ByOrigin[str] | None = None
+        self.labels: tuple[str, ...] = (OTHER,)
+        self._given = given
+        if isinstance(given, Mapping):
+            for key, tier in given.items():
+                if not isinstance(tier, str) or not 0 < len(tier.strip()) <= _LONGEST_LABEL:
+                    raise ValueError(
+                        f"tiers: {tier!r:.80} for {printable(str(key), 60)!r} must be a label such as 'internal', of "
+                        f"at most {_LONGEST_LABEL} characters"
+                    )
+            self.by_origin = ByOrigin("tiers", given, by)
+            self.labels = (*dict.fromkeys(tier for tier in given.values() if tier != OTHER), OTHER)
+        elif not callable(given):
+            raise TypeError(
+                f"tiers must be a mapping from origins to labels, or a function of a Passage, got {given!r:.60}"
+            )
+
+    def of_group(self, group: PassageGroup) -> str:
+        """Return the tier of a group's least trusted passage; `other` where it is not known which of two that is."""
+        if self.by_origin is None:
+            found = {self._label(passage) for passage in group.passages}
+            return found.pop() if len(found) == 1 else OTHER
+        tiers = (tier for p in group.passages for tier in self.by_origin.of_passage(p, group.key))
+        return max((tier or OTHER for tier in tiers), key=self.labels.index, default=OTHER)
+
+    def ordered(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return all tiers, those of these groups among them, with `other` last."""
+        return (*(self.labels[:-1] or sorted({*seen} - {OTHER})), OTHER)
+
+    def _label(self, passage: Passage) -> str:
+        try:
+            tier = label(self._given(passage))
+        except INTERRUPTS:
+            raise
+        except BaseException:  # hostile metadata
+            return OTHER
+        return tier if tier is not None and tier.strip() and len(tier) <= _LONGEST_LABEL else OTHER
+
+
 @dataclass(frozen=True)
 class VoteRules:
-    """The rules that turn passages into votes and say when there are too few.
+    """The rules that turn passages into votes and say when there are too few. None stands for the default.
 
-    Attributes:
-        group_size: omega, how many adjacent passages share a group.
-        group_by: the unit that has one vote, as for `isolate`: `"origin"` (default), `"site"`, `"passage"`, the name of
-            a metadata entry, or a function from a `Passage` to a key.
-        copies: groups with the same content, but for case, width and whitespace. `"report"` names them in a warning;
-            with `"one_vote"`, of those that also answer the same, the first counts and the others abstain.
-        weights: the votes of an origin, a whole number up to 100. By its name, its folder with a slash at the end, or
-            its host or site, as `https://x.com` (a mapping; who is not in it has one vote); or a function of a
-            `Passage`, which has no vote where that raises. A passage without a vote is left out and named; a group has
-            the fewest votes of its other passages. The radius counts votes then.
-        tiers: the trust in an origin, a label for which `radius_by_tier` tells how many groups can be replaced.
-            By name as in `weights` (a mapping from names to labels, the most trusted label first), or a function of a
-            `Passage`. Whoever has no label is `other`. A group is the least trusted of its passages: the label that
-            comes last in a mapping; of a function's labels, `other`. Labels change no answer.
-        min_groups: with fewer groups there is no answer.
-        min_radius: nor with a smaller radius; with `tiers`, a mapping from labels to numbers of groups that must be
-            replaceable together (`RobustAnswer.holds`). Nothing is streamed before the radius is known.
-        below: in place of such an answer `"abstain"`, with a warning that says why, or `"raise"` TooFewVotesError.
-        stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
-            answer, nor takes its radius below `min_radius`. The text stays the same; the radius is what is proved then.
-        wave_size: with it, how many groups are asked at once, and the next ones only if that did not decide; None: all.
-        allow_sole_source: an answer that rests on one source alone goes into other prompts, too: an agent's, a tool's,
-            a chat history (`RobustAnswer.for_prompt`). False: it is an abstention there, as it may be an attacker's
-            words.
-
-    Raises:
-        ValueError, TypeError: an invalid field; the message names it and the fix.
-        ImportError: `group_by="site"` without tldextract.
+    A passage without a vote is left out and named; a group has the fewest votes of its other passages, and the least
+    trusted tier. Weights and tiers are mappings of names or functions of a `Passage`; where a function of weights
+    raises, that passage has no vote. Labels of tiers change no answer. With `copies="one_vote"`, of groups with the
+    same content that also answer the same, the first counts and the others abstain. With `min_radius` nothing is
+    streamed before the radius is known. With `stop_when_decided` the text stays the same; the radius is what is proved
+    by then. `below="raise"` raises TooFewVotesError in place of an abstention.
     """
 
     group_size: int = setting(1, "number of passages per group", least=1)
@@ -148,11 +263,7 @@ class VoteRules:
         return {name: value for name, rule in RULES.items() if (value := getattr(self, name)) != rule.default}
 
     def check_complete(self) -> None:
-        """Check that no rule lacks one that it goes with, which a settings file may have added.
-
-        Raises:
-            ValueError: one does; the message names both.
-        """
+        """Check that no rule lacks one that it goes with, which a settings file may have added."""
         if self.wave_size is not None and not self.stop_when_decided:
             raise ValueError(f"wave_size={self.wave_size!r} requires stop_when_decided=True")
         if isinstance(self.min_radius, Mapping) and self.tiers is None:
@@ -170,11 +281,7 @@ class VoteRules:
         return isolate(passages, self.group_size, by=self.by)
 
     def counted(self, groups: Sequence[PassageGroup]) -> tuple[tuple[PassageGroup, ...], tuple[str, ...]]:
-        """Return the groups with their votes, without those that have none, and the warnings; before copies.
-
-        Raises:
-            ValueError: a weight is not a whole number from 0 to 100.
-        """
+        """Return the groups with their votes, without those that have none, and the warnings; before copies."""
         failed: Counter[str] = Counter()
         dropped: list[Passage] = []
         kept = list(groups)
@@ -193,7 +300,7 @@ class VoteRules:
             notes.append(f"tiers name none of the sources here, so that all are {OTHER!r}{_HOST_HINT}")
         if dropped:
             why = ", ".join(f"{count} {reason}" for reason, count in failed.most_common(5))
-            names = (origin.given if (origin := readable_origin(p)) else p.id or "?" for p in dropped[:_NAMED])
+            names = (origin.given if (origin := p.origin) else p.id or "?" for p in dropped[:_NAMED])
             named = printable("; ".join(dict.fromkeys(names)), 200) + ("; ..." if len(dropped) > _NAMED else "")
             which = f"by weights={f', which fails ({why})' if failed else ''}, not asked: {named}"
             notes.append(f"{count_of(len(dropped), 'passage')} without a vote, {which}")
@@ -227,11 +334,7 @@ class VoteRules:
         return {name: _json_safe(value) for name, value in found.items()}
 
     def check_certifiable(self) -> None:
-        """Check that certificates can be made for votes like these.
-
-        Raises:
-            ValueError: they are not; the message names what to leave out.
-        """
+        """Raise ValueError if certificates cannot be made for votes like these."""
         if further := {name: value for name, value in self.as_dict().items() if name not in _CHANGES_NO_ANSWER}:
             raise ValueError(
                 f"{', '.join(f'{name}={value!r}' for name, value in further.items())}: certificates are about one vote "
@@ -240,13 +343,8 @@ class VoteRules:
             )
 
     def _weighed(self, group: PassageGroup, failed: Counter[str], dropped: list[Passage]) -> PassageGroup | None:
-        """Return a group with its votes and without passages that have none; None if all have none.
-
-        Args:
-            group: as it was isolated.
-            failed: counts the errors of a function of the user's.
-            dropped: takes the passages without a vote.
-        """
+        """Return a group with its votes and without passages that have none, which `dropped` takes; None if all have
+        none. `failed` counts the errors of a function of the user's."""
         votes = [self._votes(passage, group.key, failed) for passage in group.passages]
         kept = [place for place, each in enumerate(votes) if each]
         dropped += [passage for passage, each in zip(group.passages, votes, strict=True) if not each]

@@ -1,12 +1,8 @@
 """A reply's whole answer, and the key under which it is counted.
 
-A vote is a whole answer. Nothing is cut out of a reply, so that no "not", no unit and no surname is lost.
-
-1. `whole_answer` takes off what wraps an answer: reasoning, JSON, LaTeX, "The answer is", paired quotation marks.
-2. `key_of` folds what surely means nothing. **Two meanings never share a key**; two wordings of one meaning may have
-   two keys, which costs that answer votes. So signs, units, digits and short words stay as they are, and code stays as
-   it is altogether.
-3. `is_echo` finds replies that only repeat the question, which answer nothing.
+A vote is a whole answer. Nothing is cut out of a reply, so that no "not", no unit and no surname is lost. A key folds
+what surely means nothing. **Two meanings never share a key**; two wordings of one meaning may have two keys, which
+costs that answer votes. So signs, units, digits and short words stay as they are, and code stays as it is altogether.
 
 Every function is one of a single reply, linear in its length.
 """

@@ -61,6 +61,8 @@ _DEEPEST = 8  # blocks within blocks
 class Ending:
     """A reply's metadata: everything known of it besides its text. A stream yields it last, if any of it is known.
 
+    Replies that differ in `usage` and `logprobs` alone are equal.
+
     Attributes:
         finish: why the reply ended. `length`: it was cut at its limit of tokens; `content_filter`: by a filter;
             `tool_calls`: the model called a tool in place of answering; `unknown`: not said.
@@ -69,11 +71,6 @@ class Ending:
         usage: tokens.
         logprobs: the natural logarithms of the probabilities of the text's tokens, that of the token that ends it among
             them where the model gives it, those of reasoning not; None: not known.
-
-    Replies that differ in `usage` and `logprobs` alone are equal.
-
-    Raises:
-        ValueError, TypeError: a field is something else; a reply that may have been cut must not pass for a whole one.
     """
 
     finish: FinishReason = "unknown"
@@ -216,12 +213,8 @@ def confidence(logprobs: Sequence[float] | None) -> int | None:
 def logprobs_in(found: Any) -> tuple[float, ...] | None:
     """Return the log-probabilities of a reply's tokens, as OpenAI-compatible servers and their clients list them.
 
-    Args:
-        found: the `logprobs` of a chat (`content`, a list of tokens with their `logprob`) or of a text completion
-            (`token_logprobs`, a list of numbers), as mappings or objects; or one of these lists.
-
-    Returns:
-        None where there are none, or more than `LONGEST`, or something among them is no log-probability.
+    `found` is the `logprobs` of a chat (`content`, a list of tokens with their `logprob`) or of a text completion
+    (`token_logprobs`, a list of numbers), or one of these lists. None where something is no log-probability.
     """
     listed = found
     if found is not None and not isinstance(found, (list, tuple)):

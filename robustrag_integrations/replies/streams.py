@@ -15,17 +15,9 @@ class Shown:
     """The part of a streamed reply that may be shown, as it comes; without the white space at its two ends.
 
     A text without marks of reasoning passes as it comes; what may turn out to be a mark waits for the rest of it. From
-    the first mark on everything waits for the end, since only then it is known which part is the answer. The pieces
-    together are the answer part of the whole reply, unless what was shown is `retracted`.
-
-    Attributes:
-        failed: the exception that broke the stream, set by whoever iterates over it.
-        retracted: True if the text shown turned out to be no answer: a mark closed it as reasoning that none had
-            opened, or a refusal followed. No more is shown then, and `asking.ask_final` emits the answer.
-
-    Args:
-        whole: True if everything waits for the end: the model is seen to write reasoning into its text, and where the
-            prompt opens it, the first mark of it is the one that ends it.
+    the first mark on (with `whole`, from the start) everything waits for the end, since only then it is known which
+    part is the answer. If a mark or a refusal follows that makes what was shown no answer, it is `retracted`: no more
+    is shown, and `asking.ask_final` emits the answer. `failed` is the exception that broke the stream.
     """
 
     def __init__(self, *, whole: bool = False) -> None:
@@ -61,11 +53,7 @@ class Shown:
         return self.failed is not None or (not self.said.strip() and self._ending == Ending())
 
     def restart(self, whole: Response) -> None:
-        """Take the reply of a plain call in place of a stream that is missing; text that was shown stays shown.
-
-        Raises:
-            Exception: what the stream failed with, where the call gives no reply either.
-        """
+        """Take the reply of a plain call in place of a missing stream; raise the stream's failure if it is none."""
         if self.failed is not None and whole.text is None and whole.refusal is None:
             raise self.failed
         self._said, self._ending = [whole.text or ""], whole

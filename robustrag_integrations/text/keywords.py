@@ -69,11 +69,7 @@ _NEVER = frozenset("<>|~`◁▷")
 
 
 def plain_characters(text: str) -> str:
-    """Return the text in NFKC with plain quotes, dashes and spaces, and without invisible characters.
-
-    Line breaks of any kind become one line feed, other control characters a space; digits of any script become
-    ASCII digits; format, private, unassigned and surrogate characters go.
-    """
+    """Return the text in NFKC with plain quotes, dashes, digits and spaces, without invisible characters."""
     if text.isascii() and text.isprintable():
         return text.translate(_PLAIN)
     text = _FOOTNOTE.sub("", text)
@@ -164,12 +160,10 @@ class KeywordExtractor(Protocol):
     The certificate rests on two properties that no type can state:
 
     - deterministic: the same text gives the same keywords, whatever was extracted before, in whichever order or thread;
-    - one response only: nothing of another response, of the query or of a passage enters. The extractor is given
-      the text alone, and must not remember earlier ones.
+    - one response only: nothing of another response, of the query or of a passage enters.
 
-    An extractor that is wrong about words costs answers, never soundness. Duplicates do not matter: what is returned is
-    counted as a set. Keywords are joined by ", " in the second prompt, so a keyword should hold neither a comma nor a
-    line break.
+    An extractor that is wrong about words costs answers, never soundness. Keywords are joined by ", " in the second
+    prompt, so a keyword should hold neither a comma nor a line break.
     """
 
     def __call__(self, text: str, /) -> Collection[str] | None:
@@ -178,11 +172,7 @@ class KeywordExtractor(Protocol):
 
 
 def extractor_fingerprint(extractor: Callable[[str], object]) -> str:
-    """Return a line that identifies an extractor.
-
-    If the extractor has a `fingerprint` string, that is it; `SpacyKeywordExtractor` has one. Anything else is named
-    `module.qualname (unhashed)`, which does not distinguish two functions with the same name.
-    """
+    """Return a line that identifies an extractor: its `fingerprint`, else `module.qualname (unhashed)`."""
     own = getattr(extractor, "fingerprint", None)
     if isinstance(own, str):
         return own
@@ -192,12 +182,7 @@ def extractor_fingerprint(extractor: Callable[[str], object]) -> str:
 
 
 class WordExtractor:
-    """The content words and keyphrases of one reply, in any language with a list of small words.
-
-    Examples:
-        >>> sorted(WordExtractor()("It is Mount Everest."))
-        ['everest', 'mount', 'mount everest']
-    """
+    """The content words and keyphrases of one reply, in any language with a list of small words."""
 
     fingerprint = "words/1"
 

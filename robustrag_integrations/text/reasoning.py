@@ -55,12 +55,9 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class Parts:
-    """A reply's text, split into answer and reasoning.
+    """A reply's text, split into answer and reasoning, of which the number of characters is left.
 
-    Attributes:
-        answer: the text without reasoning and its marks; of unfinished reasoning, what stands before it.
-        reasoning_chars: number of characters that were left out.
-        unfinished: True if the reply ends in the middle of its reasoning, or of a mark.
+    It is `unfinished` if it ends in the middle of its reasoning, or of a mark: then the answer is what stands before.
     """
 
     answer: str

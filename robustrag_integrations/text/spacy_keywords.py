@@ -34,26 +34,14 @@ _one_at_a_time = threading.RLock()
 
 
 class SpacyKeywordExtractor:
-    """The paper's keywords of one reply; needs the extra `keyword`.
+    """The paper's keywords of one reply; needs the extra `keyword`. Threads take turns.
 
     Args:
         pipeline: None for the small English pipeline that ships with the package. Otherwise the name of an installed
             pipeline ("de_core_news_sm"), the folder of one, or a loaded one. Its components must not remember words.
 
     Attributes:
-        fingerprint: name and version of pipeline and spaCy, and the SHA-256 of the files of a pipeline that is not
-            given loaded.
-
-    At most the first `normalise.MAX_CHARACTERS` characters of a reply count. Threads take turns.
-
-    Raises:
-        ImportError: spaCy is not installed; the message names the extra.
-        OSError: no such pipeline.
-        ValueError: the pipeline gives no parts of speech or no lemmas.
-
-    Examples:
-        >>> sorted(SpacyKeywordExtractor()("It is Mount Everest."))
-        ['everest', 'it is mount everest', 'mount', 'mount everest']
+        fingerprint: name and version of pipeline and spaCy, and the SHA-256 of the files of one that is not loaded.
     """
 
     def __init__(self, pipeline: str | Path | Language | None = None) -> None:
@@ -76,10 +64,7 @@ class SpacyKeywordExtractor:
             doc = self._nlp("Paris is the capital of France.")
             missing = [name for name in ("POS", "LEMMA") if not doc.has_annotation(name)]
         if missing:
-            raise ValueError(
-                f"spaCy pipeline {meta['lang']}_{meta['name']} with components {self._nlp.pipe_names} gives no "
-                f"{' and no '.join(missing)}: add a morphologizer (or tagger and attribute_ruler) and a lemmatizer"
-            )
+            raise ValueError(f"spaCy pipeline {meta['lang']}_{meta['name']} gives no {' and no '.join(missing)}")
 
     def __call__(self, text: str, /) -> frozenset[str]:
         """The keywords of one reply; none for a reply without a letter, digit or symbol."""
