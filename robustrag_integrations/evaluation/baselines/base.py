@@ -72,12 +72,7 @@ class Baseline(TextDefense):
 
 
 def function_of(name: str, given: Any) -> Function:
-    """The function itself, or the one of a name (`module:function`, `file.py:function`).
-
-    Raises:
-        ValueError: it cannot be imported.
-        TypeError: it is no function.
-    """
+    """The function itself, or the one of a name (`module:function`, `file.py:function`)."""
     found = load_object(given, f"{name}={given!r:.200}") if isinstance(given, str) else given
     if not callable(found):
         raise TypeError(f"{name} must be a function or module:function, got {type(found).__name__}")
@@ -91,11 +86,7 @@ def _name_of(function: Callable[..., Any]) -> str:
 
 
 def probability(name: str, value: Any) -> float:
-    """Return the result of a user's function as a number in [0, 1].
-
-    Raises:
-        ValueError: it is no such number.
-    """
+    """Return the result of a user's function as a number in [0, 1]."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -106,11 +97,7 @@ def probability(name: str, value: Any) -> float:
 
 
 def isolated_answers(inputs: PlanInput, settings: BaselineSettings) -> Steps[Heard[str]]:
-    """Return what each group answers alone, as text; None for an abstention or a failure.
-
-    Raises:
-        QuorumError: all groups failed.
-    """
+    """Return what each group answers alone, as text; None for an abstention or a failure."""
     choices, prompts = inputs.choices, []
     for text in (group.text for group in inputs.groups):
         values = {} if choices is None else {"choices": shown_options(choices, text, settings.prompts)}

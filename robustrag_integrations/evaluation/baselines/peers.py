@@ -120,11 +120,7 @@ class IndependentSet(Baseline):
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: SetSettings) -> Steps[Draft]:
-        """Isolated answers, the largest set, one reading of its passages.
-
-        Raises:
-            ValueError: there are more passages than can be searched exactly.
-        """
+        """Isolated answers, the largest set, one reading of its passages."""
         if (count := len(inputs.groups)) > LARGEST:
             raise ValueError(f"mis searches at most {LARGEST} passages exactly, got {count}; use a smaller top_k")
         heard = yield from isolated_answers(inputs, settings)

@@ -49,10 +49,6 @@ def read_rows(path: str) -> Iterator[RawRow | BadRow]:
     """The rows of a file in order: of one JSON list, or one JSON value per line; either may be gzipped.
 
     A file that is named `.json` or begins like a list is read as a list, unless it is named `.jsonl`.
-
-    Raises:
-        DatasetError: the file cannot be read, is larger than 256 MiB (unpacked; a list 64 MiB) or a million rows, or is
-            a list that is not JSON.
     """
     try:
         with Path(path).open("rb") as file:

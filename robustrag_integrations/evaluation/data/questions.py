@@ -64,9 +64,6 @@ def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
     `question`, `answer`, `passages` (a list of texts, or of objects with `text` and `source`), and optionally
     `choices`, `correct_choice`, `incorrect`, `wrong`, `poisoned`, `poison_target`, `long`, `several`. All may have an
     `id`.
-
-    Raises:
-        ValueError: it is not a question; the message says what is wrong.
     """
     if not isinstance(row, dict):
         raise ValueError('expected an object such as {"question": ..., "answer": ..., "passages": [...]}')
@@ -94,9 +91,6 @@ def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
 
     There the right answer is the right option, and the attacker wants an option as well: `incorrect` if it is one, else
     the wrong option that follows the right one. Texts that lie about `incorrect` are made to lie about that option.
-
-    Raises:
-        ValueError: it has no options, options that cannot be told apart, or no known right one.
     """
     if task != "mc":
         return question

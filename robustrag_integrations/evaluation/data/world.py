@@ -22,11 +22,7 @@ def read_world(folder: Path) -> tuple[Document, ...]:
 
 
 def asked_about(folder: Path) -> Iterator[EvalQuestion]:
-    """The questions about the world, without passages.
-
-    Raises:
-        DatasetError: the file cannot be read.
-    """
+    """The questions about the world, without passages."""
     return (question_of(row.value, row.line)[0] for row in _rows(folder))
 
 

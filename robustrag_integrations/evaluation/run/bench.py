@@ -55,10 +55,6 @@ class LocalEngine:
         """Make the rows, and hand over each as soon as it is made.
 
         An exception (an interrupt, or one that `on_row` raises) cancels what is under way.
-
-        Raises:
-            ModelError: a model cannot be loaded.
-            ConfigError: a defence cannot use its model, or cannot be certified.
         """
         self._prepare(jobs)
         asyncio.run(self._run(iter(jobs), on_row))

@@ -17,7 +17,6 @@ import json
 import logging
 import os
 import sqlite3
-import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -61,9 +60,6 @@ class CallCache:
     """Responses by key, in one SQLite file that threads and processes may share.
 
     The file holds responses in plain text. Only its owner can read it, and the folder if this makes it.
-
-    Raises:
-        CacheError: the folder cannot be written, the file is damaged, or a link or something else stands in its place.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -114,26 +110,13 @@ class CallCache:
 
 
 def _make_private(path: Path) -> None:
-    """Let nobody but the owner read the file, which is made when it is not there; SQLite's side files follow it.
-
-    Raises:
-        CacheError: it is a link, has a second name, or is no file; what it leads to is left as it is.
-    """
-    for end in ("", "-wal", "-shm", "-journal"):
-        with contextlib.suppress(FileNotFoundError):
-            found = os.lstat(f"{path}{end}")
-            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-                raise CacheError(
-                    f"cannot use the cache: {str(path) + end!r} is a link or no regular file, and is left as it is; "
-                    "remove it, or give another --cache"
-                )
-    handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    try:
-        if hasattr(os, "fchmod"):  # not on Windows
-            with contextlib.suppress(PermissionError):  # another user's file is that user's to close
-                os.fchmod(handle, 0o600)
-    finally:
-        os.close(handle)
+    """Let nobody but the owner read the file, which is made when it is not there; SQLite's side files follow it."""
+    for found in (path, *(Path(f"{path}{end}") for end in ("-wal", "-shm", "-journal"))):
+        if found.is_symlink() or (found.exists() and not found.is_file()):
+            raise CacheError(f"cannot use the cache: {str(found)!r} is a link or no regular file; remove it")
+    path.touch(0o600)
+    with contextlib.suppress(PermissionError):  # another user's file is that user's to close
+        path.chmod(0o600)
 
 
 def _response(text: Any) -> Response | None:

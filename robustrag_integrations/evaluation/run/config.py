@@ -134,12 +134,7 @@ class EvalConfig:
 
 
 def load_config(path: str) -> dict[str, Any]:
-    """Return the mapping in a YAML file; JSON is YAML as well.
-
-    Raises:
-        ConfigError: it cannot be read, holds no mapping, or what `read_yaml` refuses.
-        ImportError: pyyaml is missing.
-    """
+    """Return the mapping in a YAML file; JSON is YAML as well."""
     try:
         return read_yaml(path, "config", ConfigError)
     except ConfigError as error:
@@ -147,11 +142,7 @@ def load_config(path: str) -> dict[str, Any]:
 
 
 def read_config(given: Mapping[str, Any]) -> EvalConfig:
-    """Check a mapping and make the configuration; keys that are not given have `DEFAULTS`.
-
-    Raises:
-        ConfigError: a key is unknown, or a value has the wrong type or range.
-    """
+    """Check a mapping and make the configuration; keys that are not given have `DEFAULTS`."""
     _check_keys(given, DEFAULTS)
     filled = {**DEFAULTS, **given}
     read = {key: _read(key, filled) for key in filled if key not in ("attacks", *_OF_ATTACKS)}

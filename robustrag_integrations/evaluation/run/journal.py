@@ -32,9 +32,6 @@ class Journal:
 
     Attributes:
         rows: the rows of the file when it was opened, in its order.
-
-    Raises:
-        JournalError: see there. A broken line that is not the last is never dropped silently.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +31,6 @@ from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.grouping.passages import PASSAGE
-from robustrag_integrations.metrics import metric_of
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.providers import NamedModel
 
@@ -54,15 +54,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Job:
-    """One row to make.
-
-    Attributes:
-        key: identifies the row; equal keys mean equal rows, up to timing.
-        question: the question with its clean retrieval.
-        certify: the attackers that the clean answer is certified against; None for none.
-        judge: grades long answers; None for no grades.
-        metric: None for the task's own.
-    """
+    """One row to make; equal keys mean equal rows, up to timing. None: no certificates, no judge, the task's metric."""
 
     key: str
     dataset: str
@@ -84,13 +76,7 @@ class RunPlan:
 
 
 def make_plan(config: EvalConfig) -> RunPlan:
-    """Load the data and list the jobs.
-
-    Raises:
-        ConfigError: nothing is left to do, or a defence is for none of the tasks.
-        DatasetError: a data set cannot be used.
-        ModelError: a model's files cannot be read.
-    """
+    """Load the data and list the jobs."""
     notes: list[str] = []
     datasets = _datasets(config, notes)
     tasks = config.tasks or sorted({dataset.task for dataset in datasets})
@@ -159,7 +145,7 @@ def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int | None]], *,
 
 
 def _settings(defense: str, chosen: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Every setting in force; an evaluation isolates passages one by one, as the paper does, unless told otherwise."""
+    """Every setting in force; passages are isolated one by one, as in the paper, unless the user says otherwise."""
     if defense in METHODS:
         settled = [s for s in METHODS[defense].thresholds if s.default is not None and s.long_form is None]
         chosen = {**{s.name: s.default for s in settled}, "group_size": 1, "group_by": PASSAGE, **chosen}
@@ -167,31 +153,18 @@ def _settings(defense: str, chosen: Mapping[str, Any]) -> tuple[tuple[str, Any],
 
 
 def _datasets(config: EvalConfig, notes: list[str]) -> list[Dataset]:
+    """The data sets, each as every task it allows: a long form if it has one, else short answers and choices."""
     found: list[Dataset] = []
     for spec in config.data:
-        loaded = _as_tasks(spec, config) if config.tasks else [_load(spec, spec.task, config)]
+        own = _load(spec, spec.task if not config.tasks else None, config)
+        tasks = [own.task] if not config.tasks else [t for t in config.tasks if spec.task in (None, t)]
+        loaded = [own] if own.task in tasks else []
+        if "mc" in tasks and own.task != "mc" and any(q.choices for q in own.questions):
+            with suppress(DatasetError):  # choices, but not which of them is right
+                loaded.append(_load(spec, "mc", config))
         if not loaded:
             notes.append(f"{spec.source}: none of its questions can be asked as {', '.join(config.tasks)}; left out")
-        for dataset in loaded:
-            same = sum((d.name.split("#")[0], d.task) == (dataset.name, dataset.task) for d in found)
-            found.append(replace(dataset, name=f"{dataset.name}#{same + 1}") if same else dataset)
-    return found
-
-
-def _as_tasks(spec: DataSpec, config: EvalConfig) -> list[Dataset]:
-    """Return the data set as each task it allows: a long form if it has one, else short answers and choices."""
-    own = _load(spec, None, config)
-    found = []
-    for task in config.tasks:
-        if spec.task not in (None, task):
-            continue
-        if task == own.task:
-            found.append(own)
-        elif task == "mc" and any(q.choices for q in own.questions):
-            try:
-                found.append(_load(spec, "mc", config))
-            except DatasetError:  # choices, but not which of them is right
-                continue
+        found += sorted(loaded, key=lambda dataset: tasks.index(dataset.task))
     return found
 
 
@@ -292,10 +265,7 @@ def _extractor(setup: Setup) -> str | None:
 @lru_cache(maxsize=64)
 def _code_of(kind: Literal["function", "metric", "attack"], name: str) -> str | None:
     """Return a hash of the file with a function of the user's, or of an attack's payloads; None for one that ships."""
-    if kind == "attack" and name.startswith(PREFIX):
+    if name.startswith(PREFIX):
         return hashlib.sha256(Path(name.removeprefix(PREFIX)).read_bytes()).hexdigest()
-    if ":" not in name and kind != "function":
-        return None
-    if kind == "attack":
-        return source_digest(attack_of(name).write)
-    return source_digest(metric_of(name) if kind == "metric" else load_object(name))
+    shipped = ":" not in name and kind != "function"
+    return None if shipped else source_digest(load_object(name))

@@ -113,11 +113,7 @@ def evaluate(
 
 
 def known_rows(journal: Journal) -> dict[str, Row]:
-    """The rows of a journal by key; the last one counts, but an error never takes the place of an answer.
-
-    Raises:
-        JournalError: it is not the file of a run.
-    """
+    """The rows of a journal by key; the last one counts, but an error never takes the place of an answer."""
     if journal.rows and journal.rows[0].get("schema") != HEADER_SCHEMA:
         raise JournalError(
             f"{str(journal.path)!r} does not begin like a run of robustrag eval; it is left as it is, give another file"

@@ -19,11 +19,7 @@ SCORE = (0.0, 100.0)
 
 
 def check_installed() -> None:
-    """Raise now what the first interval would raise after a long run.
-
-    Raises:
-        ImportError: the extra `eval` is missing.
-    """
+    """Raise now what the first interval would raise after a long run."""
     if find_spec("scipy") is None:
         raise ImportError("evaluations need scipy: pip install 'robustrag-integrations[eval]'")
 

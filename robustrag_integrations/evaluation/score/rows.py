@@ -198,11 +198,7 @@ class Run:
 
 
 def read_run(path: str | Path) -> Run:
-    """Read a run; lines that are not rows are reported and left out.
-
-    Raises:
-        NotARunError: the file cannot be read, or holds nothing of a run.
-    """
+    """Read a run; lines that are not rows are reported and left out."""
     header: Mapping[str, Any] = {}
     rows: list[Row] = []
     bad: list[BadRow] = []

@@ -87,9 +87,6 @@ def score_answer(
         metric: the metric of `qa` and `mc`, from 0 to 1, in place of the task's own (`metrics.metric_of`). Where it
             fails, the answer scores 0, and `failure` says why.
         goal: the attacker's success (`AttackedRetrieval.goal`).
-
-    Raises:
-        ModelError: the judge could not be asked.
     """
     wanted = question.incorrect if target is None or goal != "answer" else target
     text, choice = (ABSTENTION, None) if answer.abstained else (answer.text, answer.choice)
@@ -128,11 +125,7 @@ def score_answer(
 def metric_for(
     task: EvalTask, question: EvalQuestion, judge: LLMJudge | None = None, metric: str | Metric | None = None
 ) -> Metric:
-    """Return the metric for certificates of this question, so that tau and `correct` measure the same.
-
-    Raises:
-        ValueError: long answers and no judge, or an unknown metric.
-    """
+    """Return the metric for certificates of this question, so that tau and `correct` measure the same."""
     own = METRIC_OF_TASK[task]
     if own is not None:
         return METRICS[own] if metric is None else _of_shares(metric_of(metric))

@@ -54,36 +54,30 @@ class CertifiedScore:
 class Line:
     """One setup on one data set under one attack. Of long answers nothing is simply right: accuracy is then empty.
 
+    Shares are of the `n` questions answered; `failed` ones are counted with their `errors`, and means are per question.
+
     Attributes:
-        setup: a label of defence and settings.
-        n: questions answered.
-        failed: questions without an answer because something failed.
-        errors: failures, and how often each occurred.
         accuracy: share of right answers: bacc without an attack, racc under one.
         judge: the judge's mean score: bllmj without an attack, rllmj under one. Empty without a judge.
         unreadable: number of scores that are 0 because the judge's replies held none, or because the metric failed.
         asr: share of answers that hold the attacker's. Without an attack: how often it was given anyway.
         both: share of answers that hold both.
-        abstention: share of abstentions.
-        told: share, of all answers, of abstentions that tell the right answer among three with most votes at most.
+        told: share of abstentions that tell the right answer among three with most votes at most.
         found: mean share of the right answers that stand in the answer or in what groups say otherwise, where none
             that is wrong does; over the questions with several right answers.
-        radius: the mean radius of the right answers (of long ones: of those that do not abstain).
-        radius_wrong: that of the answers that are wrong and no abstention.
-        radius_abstained: that of the abstentions.
-        held: share of answers that are right and have a radius of at least 1: what `min_radius=1` leaves.
-        held_wrong: share of those that are wrong, no abstention, and have one.
+        radius: the mean radius of the right answers (of long ones: of those that do not abstain), and of the wrong
+            ones and the abstentions.
+        held: share of answers that are right and have a radius of at least 1: what `min_radius=1` leaves;
+            `held_wrong`: of wrong ones.
         certified: one entry per attacker that was certified against; clean rows only.
         expected: expected certified accuracy by k': the share, of all questions, failed ones included, that is right
             with a radius of at least k', with its Clopper-Pearson interval; clean rows only.
-        model_calls: mean number of model calls per question.
-        prompt_tokens: their mean number per question, over the questions of which all calls told. Calls out of a cache
-            of replies count as they did when the model was asked. So does `completion_tokens`.
-        seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
-            the first row of each defence pays for loading what the others find loaded: both are left out.
-        latency_ratio: time over that of vanilla RAG on the same questions, attack and model, with as many worked
-            examples.
-        warnings: warnings of answers and certificates, each with its number of questions.
+        prompt_tokens: over the questions of which all calls told; calls out of a cache count as they did when the
+            model was asked.
+        seconds: without rows whose model calls came out of a cache, and without the first row of each defence, which
+            pays for loading what the others find loaded.
+        warnings: warnings of answers and certificates, each with its number of questions; numbers and quoted names in
+            them are "#".
     """
 
     dataset: str
@@ -117,7 +111,6 @@ class Line:
     prompt_tokens: float | None
     completion_tokens: float | None
     seconds: float | None
-    latency_ratio: float | None
     warnings: Mapping[str, int]
 
     @property
@@ -133,21 +126,10 @@ def summarise(rows: Iterable[Row]) -> tuple[Line, ...]:
     over. Rows of a file are checked by `rows.read_run`.
     """
     groups: dict[tuple[Any, ...], list[Row]] = {}
-    vanilla: dict[tuple[Any, ...], float | None] = {}  # its seconds
     for row in latest_rows(row for row in rows if row.get("schema") != HEADER_SCHEMA):
-        groups.setdefault((*_where(row), row["setup"], row["defense"], row.get("metric")), []).append(row)
-        if row["defense"] == "vanilla" and row.get("error") is None:
-            vanilla.setdefault(_asked(row), _seconds(row))
-    return tuple(_line(group, vanilla) for group in groups.values())
-
-
-def _where(row: Row) -> tuple[Any, ...]:
-    return row["dataset"], row["task"], row["model"], row.get("top_k"), attack_of_row(row)
-
-
-def _asked(row: Row) -> tuple[Any, ...]:
-    """What is the same for every defence; the number of worked examples as a text, since a file may hold anything."""
-    return (*_where(row), row["question_id"], str(row["settings"].get("exemplars") or 0))
+        about = (*(row[name] for name in ("dataset", "task", "model", "setup", "defense")), row.get("metric"))
+        groups.setdefault((*about, row.get("top_k"), attack_of_row(row)), []).append(row)
+    return tuple(map(_line, groups.values()))
 
 
 def _seconds(row: Row) -> float | None:
@@ -156,15 +138,7 @@ def _seconds(row: Row) -> float | None:
     return None if timing.get("cached_calls") or timing.get("first") else timing["seconds"]
 
 
-def _ratio(rows: Iterable[Row], vanilla: Mapping[tuple[Any, ...], float | None]) -> float | None:
-    """Return the time of rows over that of vanilla RAG on the same questions; None where it is not known."""
-    pairs = [(_seconds(row), vanilla.get(_asked(row))) for row in rows]
-    known = [(own, base) for own, base in pairs if own is not None and base is not None]
-    below = sum(base for _, base in known)
-    return sum(own for own, _ in known) / below if below > 0 else None
-
-
-def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float | None]) -> Line:
+def _line(rows: Sequence[Row]) -> Line:
     first, attack = rows[0], attack_of_row(rows[0])
     done = [row for row in rows if row.get("error") is None]
     errors = Counter(f"{e['type']}: {e['message'][:200]}" for row in rows if (e := row.get("error")) is not None)
@@ -205,8 +179,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float | None]) 
         prompt_tokens=_mean(row["cost"].get("prompt_tokens") for row in done),
         completion_tokens=_mean(row["cost"].get("completion_tokens") for row in done),
         seconds=_mean(map(_seconds, done)),
-        latency_ratio=_ratio(done, vanilla),
-        warnings=warnings_in_all(map(_warnings, done)),
+        warnings=dict(Counter(text for row in done for text in _warnings(row)).most_common()),
     )
 
 
@@ -261,26 +234,8 @@ def _known(values: Iterable[_Value | None]) -> list[_Value]:
     return [value for value in values if value is not None]
 
 
-def warnings_in_all(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The warnings of several rows or lines as those of one, the commonest first.
-
-    Warnings that differ in numbers and quoted names alone are one kind, and the first of them stands for all.
-    """
-    first: dict[str, str] = {}
-    counts: Counter[str] = Counter()
-    for warnings in found:
-        for text, count in warnings.items():
-            first.setdefault(_kind(text), text)
-            counts[_kind(text)] += count
-    return {first[kind]: count for kind, count in counts.most_common()}
-
-
-def _warnings(row: Row) -> dict[str, int]:
-    """One warning of each kind, of the answer or its certificates."""
+def _warnings(row: Row) -> set[str]:
+    """The kinds of warnings of an answer and its certificates."""
     certificates = row.get("certificates") or ()
     said = [*row["answer"].get("warnings", ()), *(w for c in certificates for w in c.get("warnings", ()))]
-    return dict.fromkeys({_kind(text): text[:_LONGEST] for text in reversed(said)}.values(), 1)
-
-
-def _kind(text: str) -> str:
-    return _OWN.sub("#", text[:_LONGEST])
+    return {_OWN.sub("#", text[:_LONGEST]) for text in said}

