@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 
 import pytest
 
@@ -48,10 +47,6 @@ def test_two_groups_in_one_prompt_are_found(prompt: str) -> None:
     assert "isolate" in str(audit.findings[0])
 
 
-def test_two_messages_are_one_prompt() -> None:
-    assert look(audit_of(), ALPHA, BETA) == ("a.txt", "b.txt")
-
-
 @pytest.mark.parametrize(
     "prompt",
     [
@@ -70,13 +65,6 @@ def test_chunks_of_one_origin_are_one_group() -> None:
     chunks = [Passage(ALPHA, source="a.txt"), Passage(BETA, source="./a.txt")]
     assert look(audit_of(*chunks), f"{ALPHA} {BETA}") == ()
     assert len(look(audit_of(Passage(ALPHA), Passage(BETA)), f"{ALPHA} {BETA}")) == 2
-
-
-def test_texts_that_differ_in_one_character_are_two() -> None:
-    guides = [Passage(f"Guide {i}: the capital of France is Paris.", source=f"{i}.txt") for i in range(3)]
-    audit = audit_of(*guides)
-    assert look(audit, "\n".join(g.text for g in guides)) == ("0.txt", "1.txt", "2.txt")
-    assert all(look(audit, f"{g.text}\n{g.text}") == () for g in guides)
 
 
 def test_boilerplate_that_all_share_is_no_finding() -> None:
@@ -220,19 +208,3 @@ def test_repetitive_texts_take_no_longer() -> None:
     hostile = [Passage("a" * 20_000 + str(i), source=str(i)) for i in range(20)]
     audit = audit_of(*hostile)
     look(audit, "a" * 20_000 + " " + "a" * 19_999)  # quadratic matching would not end
-
-
-def test_threads_share_an_audit() -> None:
-    audit = Audit("log", "isolate")
-    learning = [
-        threading.Thread(
-            target=audit.learn, args=([Passage(f"Thread {i} learned this sentence by itself.", source=str(i))],)
-        )
-        for i in range(20)
-    ]
-    for thread in learning:
-        thread.start()
-    for thread in learning:
-        thread.join()
-    prompt = " ".join(f"Thread {i} learned this sentence by itself." for i in range(20))
-    assert len(look(audit, prompt)) == 20

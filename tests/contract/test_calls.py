@@ -94,16 +94,6 @@ async def test_a_429_is_tried_again(kind: Driver, style: str) -> None:
     assert set(Counter(script.prompts).values()) == {3}
 
 
-@pytest.mark.parametrize("style", STYLES)
-async def test_a_group_that_gave_up_says_so(kind: Driver, style: str) -> None:
-    said = await kind.engine(failing(TooMany), truthful(), calls={"attempts": 2}).asked(style)
-    assert said.answer.groups[2].error == "gave up after 2 tries: TooMany: Error code: 429"
-    said = await kind.engine(failing(TooMany("3600")), truthful()).asked(style)
-    assert said.answer.groups[2].error == (
-        "TooMany: Error code: 429 (the server asks to be left alone for 3600 seconds, more than are waited for)"
-    )
-
-
 async def test_the_tries_of_a_client_are_not_multiplied(framework: Driver) -> None:
     script = failing(TooMany)
     engine = framework.engine(framework.model(script, max_retries=2), truthful())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, ModelError, Response, Usage
+from robustrag_integrations import CallableModel, ModelError, Response
 from robustrag_integrations.prompts import SHORT_REQUEST
 from tests.contract.drivers import STYLES, Driver, driver
 from tests.contract.script import AGREED, Script, Words, passages, quoted, replies
@@ -99,15 +99,6 @@ async def test_a_cut_reply_of_a_group_abstains_and_a_cut_final_answer_is_an_erro
     engine = framework.engine(framework.served(server(cut_at_the_end)), FOUND, aggregation="keyword", final="always")
     with pytest.raises(ModelError, match="no complete answer"):
         await engine.asked(style, ASKED)
-
-
-@pytest.mark.parametrize("style", ["ask", "aask"])
-async def test_how_completions_ended_is_read_too(kind: Driver, style: str) -> None:
-    script = Script(lambda prompt: Words(winner(prompt), finish="length" if "Note 1:" in prompt else "stop"))
-    said = await kind.engine(script, FOUND).asked(style, ASKED)
-    assert [g.status for g in said.answer.groups] == ["supports", "abstained", *["supports"] * 7, "differs"]
-    assert said.answer.groups[1].note == "cut at its limit of tokens"
-    assert any("raise max_tokens" in warning.casefold() for warning in said.answer.warnings)
 
 
 def needs_blocks(framework: Driver) -> None:
@@ -243,27 +234,6 @@ async def test_why_a_reply_ended_is_read_in_every_providers_words(
     assert (group.status == "abstained") is (note is not None)
     assert (group.note or "").startswith(note or "")
     assert (group.note is None) is (note is None)
-
-
-USAGES: list[tuple[str, Callable[[], Any], Usage]] = [
-    ("langchain", ai("Karl Gross", usage_metadata={
-        "input_tokens": 9, "output_tokens": 5, "total_tokens": 14, "input_token_details": {"cache_read": 4},
-        "output_token_details": {"reasoning": 3}}), Usage(9, 4, 5, 3)),
-    ("llamaindex", raw({"usage": {"prompt_tokens": 9, "completion_tokens": 5,
-                                  "prompt_tokens_details": {"cached_tokens": 4},
-                                  "completion_tokens_details": {"reasoning_tokens": 3}}}), Usage(9, 4, 5, 3)),
-    ("llamaindex", raw(SimpleNamespace(usage=SimpleNamespace(
-        input_tokens=9, output_tokens=5, cache_read_input_tokens=4))), Usage(9, 4, 5, None)),
-    ("llamaindex", raw({"prompt_eval_count": 9, "eval_count": 5}), Usage(9, None, 5, None)),
-    ("llamaindex", chat("Karl Gross", additional_kwargs={"prompt_tokens": 9, "completion_tokens": 5}),
-     Usage(9, None, 5, None)),
-    ("llamaindex", raw(None), Usage()),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "make", "usage"), USAGES)
-async def test_tokens_are_passed_on(name: str, make: Callable[[], Any], usage: Usage) -> None:
-    assert (await read_from(name, make)).usage == usage
 
 
 # --- how likely

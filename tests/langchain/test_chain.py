@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,14 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.output_parsers import (
     BaseOutputParser,
     BaseTransformOutputParser,
-    PydanticOutputParser,
     StrOutputParser,
 )
 from langchain_core.prompts import ChatPromptTemplate, FewShotPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_core.runnables import RunnableLambda
-from pydantic import BaseModel, ValidationError
 
 from langchain_robustrag import (
     CallOptions,
-    RobustDocuments,
     VoteRules,
     create_robust_documents_chain,
     create_robust_node,
@@ -159,46 +155,7 @@ def test_a_question_is_found_in_the_usual_places_named_or_computed() -> None:
         query({"topic": 3}, question="topic")
 
 
-def test_options_of_the_call_come_first_and_the_prompt_may_show_them() -> None:
-    prompt = ChatPromptTemplate.from_template("{context}\n{input}\n{choices}")
-    voting: dict[str, Any] = {"aggregation": "voting", "choices": ["London", "Paris", "Rome"]}
-    reader = Reader()
-    chain = create_robust_documents_chain(reader, prompt, **voting)
-    assert chain.invoke({**given(planted()), "choices": ["Paris", "Oslo"]}) == "Paris"
-    shown = reader.prompts[0].splitlines()[-3:]
-    assert (sorted(shown[:2]), shown[2]) == (["- Oslo", "- Paris"], "- No information found")
-    reader = Reader()
-    create_robust_documents_chain(reader, prompt, options="letters", **voting).invoke(given())
-    assert reader.prompts[0].endswith("A. London\nB. Paris\nC. Rome\nD. No information found")
-
-
 # --- parsers
-
-
-class City(BaseModel):
-    name: str
-    country: str
-
-
-def speaking_json(prompt: str) -> str:
-    """A model that keeps to format instructions where there are some."""
-    said = read(prompt)
-    if "JSON" not in prompt:
-        return said
-    name = said.removeprefix("It is ").removesuffix(" indeed").removesuffix(" France")
-    return json.dumps({"name": name, "country": "France"})
-
-
-def test_a_pydantic_parser_that_worked_with_stuff_works_after_the_swap() -> None:
-    stuff = pytest.importorskip("langchain_classic.chains.combine_documents").create_stuff_documents_chain
-    parser = PydanticOutputParser(pydantic_object=City)
-    prompt = ChatPromptTemplate.from_messages(
-        [("system", "Answer from {context}\n{format_instructions}"), ("human", "{input}")]
-    ).partial(format_instructions=parser.get_format_instructions())
-    reader, expected = Reader(answer=speaking_json), City(name="Paris", country="France")
-    assert stuff(reader, prompt, output_parser=parser).invoke(given()) == expected
-    assert create_robust_documents_chain(reader, prompt, output_parser=parser).invoke(given(planted())) == expected
-    assert (create_robust_documents_chain(reader, prompt) | parser).invoke(given(planted())) == expected
 
 
 class Strict(BaseOutputParser[str]):
@@ -332,19 +289,6 @@ async def test_every_isolated_call_and_the_final_one_pass_the_models_rate_limite
 
 
 # --- factories
-
-
-def test_settings_are_checked_when_the_chain_is_made() -> None:
-    with pytest.raises(ValueError, match="'keyword' has no gamma"):
-        create_robust_documents_chain(Reader(), PROMPT, gamma=0.5, aggregation="keyword")
-    with pytest.raises(ValueError, match="exclude each other"):
-        create_robust_documents_chain(Reader(), PROMPT, group_by="source", votes=VoteRules(group_size=2))
-    with pytest.raises(TypeError, match="prompt template"):
-        create_robust_documents_chain(Reader(), "{context}")  # type: ignore[arg-type]
-    chain = create_robust_documents_chain(Reader(), PROMPT)
-    fields = {name: getattr(chain, name) for name in RobustDocuments.model_fields}
-    with pytest.raises(ValidationError, match="grup_size"):
-        RobustDocuments(**fields, grup_size=3)  # type: ignore[call-arg]
 
 
 def test_every_factory_takes_all_options(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -73,25 +72,6 @@ def test_no_prompt_is_ever_among_the_responses(huggingface: Any, wrap: Any) -> N
     assert sum("Tilen Marosk" in a for a in answers) >= 2
 
 
-def test_a_pipeline_is_asked_one_by_one(huggingface: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    inside, most, lock = [0], [0], threading.Lock()
-    original = type(huggingface)._generate
-
-    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with lock:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            with lock:
-                inside[0] -= 1
-
-    monkeypatch.setattr(type(huggingface), "_generate", counted)
-    create_robust_documents_chain(huggingface, **FINAL).batch([GIVEN, GIVEN])
-    assert most == [1]
-
-
 def test_sampling_is_warned_of(reader_folder: Path, huggingface: Any) -> None:
     def warned(llm: Any) -> bool:
         result = create_robust_documents_chain(llm, return_robustness=True, **FINAL).invoke({**GIVEN, "context": []})
@@ -115,13 +95,6 @@ def test_decoding_finds_the_torch_model(huggingface: Any, chat: Any, reader_fold
     assert result["answer"] == "Tilen Marosk"
     assert result["robustness"].defense == "decoding"
     assert "".join(c["answer"] for c in chain.stream(GIVEN) if "answer" in c) == "Tilen Marosk"
-
-
-async def test_decoding_streams_token_by_token_and_asynchronously(huggingface: Any) -> None:
-    chain = create_robust_documents_chain(huggingface, aggregation="decoding")
-    pieces = [piece async for piece in chain.astream(GIVEN)]
-    assert "".join(pieces) == await chain.ainvoke(GIVEN) == "Tilen Marosk"
-    assert len(pieces) > 2
 
 
 def test_decoding_takes_the_users_prompts(huggingface: Any) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.output_parsers import CommaSeparatedListOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables import RunnableLambda
 
@@ -34,10 +33,6 @@ async def listed(chunks: Any) -> list[Any]:
     return [chunk async for chunk in chunks]
 
 
-async def last_of(found: Any) -> Any:
-    return dict(await listed(found))[1]
-
-
 async def astreamed(chain: Any, given: Any) -> Any:
     return summed(await listed(chain.astream(given)))
 
@@ -46,23 +41,15 @@ async def event(chain: Any, given: Any) -> Any:
     return (await listed(chain.astream_events(given, version="v2")))[-1]["data"]["output"]
 
 
-async def second(found: Any) -> Any:
-    return (await found)[1]
-
-
 STYLES: dict[str, Callable[[Any, Any], Any]] = {
-    "invoke": lambda chain, given: chain.invoke(given),
     "ainvoke": lambda chain, given: chain.ainvoke(given),
     "batch": lambda chain, given: chain.batch([given, given])[1],
-    "abatch": lambda chain, given: second(chain.abatch([given, given])),
     "batch_as_completed": lambda chain, given: dict(chain.batch_as_completed([given, given]))[1],
-    "abatch_as_completed": lambda chain, given: last_of(chain.abatch_as_completed([given, given])),
     "stream": lambda chain, given: summed(list(chain.stream(given))),
     "astream": astreamed,
     "transform": lambda chain, given: summed(list(chain.transform(iter([given])))),
     "astream_events": event,
     "piped": lambda chain, given: (RunnableLambda(lambda x: x) | chain | RunnableLambda(lambda x: x)).invoke(given),
-    "mapped": lambda chain, given: chain.map().invoke([given, given])[1],
 }
 
 
@@ -125,13 +112,6 @@ def test_a_group_sees_exactly_what_the_plain_chain_would_show_of_it() -> None:
     create_stuff_documents_chain(plain, prompt, **options).invoke({**INPUT, "docs": [document]})
     create_robust_documents_chain(robust, prompt, **{**FINAL, **options}).invoke({**INPUT, "docs": [document]})
     assert robust.prompts[0] == plain.prompts[0]
-
-
-def test_output_parsers_see_the_stream() -> None:
-    robust = create_robust_documents_chain(
-        Reader(answer=lambda _: "Paris, Lyon, Nice"), PROMPT, output_parser=CommaSeparatedListOutputParser(), **FINAL
-    )
-    assert list(robust.stream({**INPUT, "context": truthful()})) == [["Paris"], ["Lyon"], ["Nice"]]
 
 
 def test_a_prompt_without_context_is_refused_in_the_same_words() -> None:

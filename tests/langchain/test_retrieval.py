@@ -140,14 +140,6 @@ async def test_the_question_may_have_any_of_its_names(poisoned: ListRetriever, k
             assert result["robustness"].query == QUESTION
 
 
-@pytest.mark.parametrize("message", [("human", QUESTION), {"role": "user", "content": QUESTION}])
-def test_messages_may_be_pairs_or_dicts(poisoned: ListRetriever, message: Any) -> None:
-    given = {"messages": [("ai", "Hello."), message]}
-    assert create_robust_retrieval_chain(poisoned, Reader(), **FINAL).invoke(given)["robustness"].query == QUESTION
-    with pytest.raises(ValueError, match="cannot tell which input is the question"):
-        create_robust_retrieval_chain(poisoned, Reader(), **FINAL).invoke({"messages": [3]})
-
-
 ALONE = "What is the capital of France, the country?"
 FOLLOW_UP = {
     "input": "What is its capital?",
@@ -224,14 +216,3 @@ def test_what_always_gives_the_report_says_so_when_it_is_asked_for_it(poisoned: 
     ):
         with pytest.raises(TypeError, match="return_robustness: leave it out, the report is always given"):
             make()
-
-
-def test_the_schema_of_inputs_names_the_question_and_what_the_prompt_shows(poisoned: ListRetriever) -> None:
-    def inputs(prompt: Any = None, **options: Any) -> list[str]:
-        return list(
-            create_robust_retrieval_chain(poisoned, Reader(), prompt, **options).get_input_schema().model_fields
-        )
-
-    assert inputs() == ["input"]
-    assert inputs(question="topic") == ["topic"]
-    assert inputs(ChatPromptTemplate.from_template("{context} {language} {question}")) == ["language", "question"]

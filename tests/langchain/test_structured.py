@@ -99,20 +99,6 @@ async def test_the_final_answer_has_the_schema(native: bool, schema: Any, expect
     assert not any("JSON" in prompt for prompt in model.prompts[:6])
 
 
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        lambda m: m.with_retry(),
-        lambda m: m.bind(stop=["x"]),
-        lambda m: m.with_fallbacks([NativeModel()]),
-        lambda m: m.with_config(tags=["t"]),
-    ],
-)
-def test_wrapped_models_keep_their_own_way(wrap: Any) -> None:
-    chain = create_robust_documents_chain(wrap(NativeModel()), PROMPT, output_schema=City, **FINAL)
-    assert chain.invoke(GIVEN) == PARIS
-
-
 def test_the_report_holds_the_answer_as_json() -> None:
     recorder = Recorder()
     chain = create_robust_documents_chain(
