@@ -45,14 +45,7 @@ exit codes: 0 done, 1 failure, 2 wrong usage, 3 no answer (abstained), 4 the pro
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Args:
-        argv: the arguments; None for those of the process.
-
-    Returns:
-        The exit code: 0 done, 1 failure, 2 wrong usage, 3 abstained, 4 a probe saw differences, 130 interrupted.
-    """
+    """Run the command line and return the exit code; None: the arguments of the process."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character shows its code
@@ -87,11 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands. Commands outside `only` are known by name alone; None: all have their options.
-
-    Raises:
-        ImportError: an extra is missing.
-    """
+    """Return the parser of all commands; those outside `only` are known by name alone. ImportError names an extra."""
     raw = argparse.RawDescriptionHelpFormatter
     about = "Retrieval-augmented generation that a few planted documents cannot take over."
     parser = Parser(prog="robustrag", description=about, epilog=_EPILOG, formatter_class=raw)

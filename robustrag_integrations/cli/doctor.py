@@ -63,9 +63,7 @@ def diagnosis(*, quick: bool = False) -> dict[str, Any]:
     names = metadata.metadata(PACKAGE).get_all("Provides-Extra") or []
     lacking = {name: ", ".join(sorted(_lacking(name, wanted))) for name in names}
     isolation = {"in_short": "not probed", "why": "--quick"} if quick else isolation_here()
-    shipped = {
-        name: "as released" if _hash(name) == SHIPPED[name] else "NOT AS RELEASED: reinstall" for name in SHIPPED
-    }
+    changed = [name for name, released in SHIPPED.items() if _hash(name) != released]
     named = [f"{name} {packages[name]}" for name in ("torch", "langchain-core", "llama-index-core") if name in packages]
     summary = [
         f"robustrag {__version__}, Python {platform.python_version()}, {platform.platform()}",
@@ -73,7 +71,7 @@ def diagnosis(*, quick: bool = False) -> dict[str, Any]:
         f"extras {', '.join(name for name, missing in lacking.items() if not missing) or 'none'}",
         f"{os.cpu_count()} CPU threads, {_gpus()}",
         f"isolation {isolation['in_short']}",
-        "shipped models " + ("as released" if set(shipped.values()) == {"as released"} else "NOT AS RELEASED"),
+        f"shipped models {'NOT AS RELEASED' if changed else 'as released'}",
     ]
     return {
         "summary": "; ".join(summary),
@@ -81,7 +79,7 @@ def diagnosis(*, quick: bool = False) -> dict[str, Any]:
         "packages": packages,
         "extras": {name: f"lacks {missing}" if missing else "installed" for name, missing in lacking.items()},
         "isolation": isolation,
-        "shipped": shipped,
+        "shipped": {name: "NOT AS RELEASED: reinstall" if name in changed else "as released" for name in SHIPPED},
     }
 
 
@@ -117,8 +115,7 @@ def _version(name: str) -> str | None:
 
 
 def isolation_here() -> dict[str, str]:
-    """Run the isolation probe on the bundled reader: whether the rows of a batch affect each other on this machine,
-    and how many rows of padding keep them apart."""
+    """Run the isolation probe on the bundled reader: whether the rows of a batch affect each other on this machine."""
     from robustrag_integrations.models.providers import silence_transformers
 
     try:
@@ -130,10 +127,9 @@ def isolation_here() -> dict[str, str]:
         answer = KeywordAggregation(model, group_by="passage").answer("What is the capital of Velmora?", facts)
     except Exception as error:
         return {"in_short": "not probed", "why": redacted(f"{type(error).__name__}: {error}")[:500]}
-    numerics = dict(model.numerics)
-    exact = "not a bit" in numerics["isolation"]
+    exact = "not a bit" in model.numerics["isolation"]
     told = f"{answer.text}, radius {answer.radius} of {_FACTS} passages"
-    return {"in_short": "exact" if exact else "with float noise", **numerics, "answer": told}
+    return {"in_short": "exact" if exact else "with float noise", **model.numerics, "answer": told}
 
 
 def _hash(name: str) -> str | None:

@@ -90,11 +90,7 @@ def needs(extra: str) -> ImportError:
 
 
 def listening_on(host: str, port: int) -> socket.socket:
-    """Return a socket that listens, before anything long is done for it.
-
-    Raises:
-        UsageError: the address is taken, or is not this machine's.
-    """
+    """Return a socket that listens, before anything long is done for it."""
     from robustrag_integrations.serve.server import bound
 
     try:

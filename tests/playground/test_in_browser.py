@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +18,8 @@ from robustrag_integrations.playground.answering import Models
 from robustrag_integrations.playground.app import create_app
 from robustrag_integrations.playground.state import Row, State
 from tests.evaluation.hostile import TEXTS
-from tests.evaluation.show.browser import running_browser
 from tests.helpers.endpoint import running
+from tests.needs import find_chromium, or_skip
 
 PATIENCE = 60  # seconds
 _WATCH = """
@@ -34,13 +33,7 @@ window.attacked = (what) => incidents.push(`attacked: ${what}`);
 
 
 class Playground:
-    """The page in a tab.
-
-    Attributes:
-        page: playwright's.
-        logged: messages on the console and uncaught errors.
-        requests: addresses asked for.
-    """
+    """The page in a tab; what is on its console, and the addresses that it asks for."""
 
     def __init__(self, context: Any, address: str) -> None:
         self.page = context.new_page()
@@ -90,15 +83,18 @@ class Playground:
         assert self.logged == []
         assert [r for r in self.requests if not r.startswith((self.address, "blob:", "data:"))] == []
 
-    def keep(self, name: str) -> None:
-        if folder := os.environ.get("SCREENSHOTS"):
-            self.page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
-
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    with running_browser() as found:
-        yield found._running
+    or_skip("CHROMIUM")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=find_chromium(), args=["--disable-gpu"], chromium_sandbox=False
+        )
+        yield launched
+        launched.close()
 
 
 @pytest.fixture
@@ -138,7 +134,6 @@ def test_one_click_poisons_and_the_page_says_who_falls_for_it(chromium: Any, add
         tab.page.click("#certify")
         tab.until("document.getElementById('status').textContent.startsWith('Certified')")
         assert "τ" in tab.page.inner_text("#certificate")
-        tab.keep("attacked")
         tab.page.click("#clear")
         tab.changed()
         assert tab.said("vanilla") == "Kilon Pemel"
@@ -201,7 +196,6 @@ def test_hostile_passages_run_nothing_and_break_nothing(
         for summary in tab.page.locator("#defended-evidence summary").all()[:5]:
             summary.click()
         assert tab.fits()
-        tab.keep(f"hostile-{width}")
         tab.assert_harmless()
 
 
