@@ -20,7 +20,6 @@ from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
 
 Result = TypeVar("Result")
-AnyEnding = TypeVar("AnyEnding", bound=Ending)
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,10 @@ class CalledModel(TextModel):
     Args:
         caller: makes the calls.
         name: the model's name in reports.
-        ask: from a call to its reply.
-        aask: the same as a coroutine function. At least one of the two is given: synchronous calls run this one in a
-            loop in the background, and asynchronous ones run the other in threads.
-        stream: from a call to pieces of the reply, then how it ended, where that is known.
-        astream: the same as an asynchronous generator function. Without either, a reply comes as one piece.
+        ask, aask: from a call to its reply, and the same as a coroutine function. At least one is given: synchronous
+            calls run a coroutine in a loop in the background, and asynchronous ones run a function in threads.
+        stream, astream: the same from a call to pieces of the reply, then how it ended, where that is known. Without
+            either, a reply comes as one piece.
         clients: objects that may hold keys, which must not appear in errors.
         cap: a lower limit on the calls of this object that are under way.
     """
@@ -107,7 +105,8 @@ class CalledModel(TextModel):
         assert ask is not None  # noqa: S101 - one of the two is given
 
         async def respond(call: Call) -> Response:
-            return BLANK if call.prompt.blank else self._checked(await ask(call))
+            said = BLANK if call.prompt.blank else self._checked(await ask(call), Response)
+            return Response(said) if isinstance(said, str) else said
 
         calls = [Call(prompt, role, index) for index, prompt in enumerate(prompts)]
         return await self._caller.ask_all(respond, calls, self._failure, until, cap=self._cap)
@@ -116,7 +115,7 @@ class CalledModel(TextModel):
         try:
             async with aclosing(self._caller.stream(lambda: ask(Call(prompt)), cap=self._cap)) as pieces:
                 async for piece in pieces:
-                    yield self._checked_piece(piece)
+                    yield self._checked(piece, Ending)
             return
         except INTERRUPTS:
             raise
@@ -124,28 +123,16 @@ class CalledModel(TextModel):
             failed = error
         raise self._final_failure(failed)
 
-    def _checked(self, reply: Any) -> Response:
-        """Convert a function's return value into a `Response`."""
-        if isinstance(reply, str):
-            return Response(reply)
-        if not isinstance(reply, Response):
-            kind = type(reply).__name__
-            raise ModelError(f"the model function must return a str or a Response, got {kind}: {reply!r:.60}")
-        return self._without_secrets(reply)
-
-    def _checked_piece(self, piece: Any) -> Piece:
-        if isinstance(piece, str):
-            return piece
-        if not isinstance(piece, Ending):
-            kind = type(piece).__name__
-            raise ModelError(f"the model's stream must give texts, and an Ending last, got {kind}: {piece!r:.60}")
-        return self._without_secrets(piece)
-
-    def _without_secrets(self, reply: AnyEnding) -> AnyEnding:
-        """Return the reply without the clients' keys in its refusal: servers echo what they were sent."""
-        if reply.refusal is None:
-            return reply
-        return replace(reply, refusal=redacted(reply.refusal, secrets_of(*self._clients)))
+    def _checked(self, said: Any, kind: type[Ending]) -> Any:
+        """Return what a function gave if it is a text or of this kind, without keys that a server sent back."""
+        if isinstance(said, str):
+            return said
+        if not isinstance(said, kind):
+            wrong = f"{type(said).__name__}: {said!r:.60}"
+            raise ModelError(f"the model function must return a str or a {kind.__name__}, got {wrong}")
+        if said.refusal is None:
+            return said
+        return replace(said, refusal=redacted(said.refusal, secrets_of(*self._clients)))  # servers echo what they get
 
     def _failure(self, error: BaseException) -> Exception:
         """Return a failed call's exception without credentials; raise what is no failure."""

@@ -218,36 +218,33 @@ class ModelCaller:
         self, ask: Callable[[], Awaitable[Result]], call: _Call | None = None, *, cap: int | None = None
     ) -> Result:
         """Make a call, which may have a state of its own and a lower cap on calls under way."""
-        call = call or _Call()
-        while True:
-            try:
-                async with self.limits.slot(cap):
-                    call.begin()
-                    return await await_within(self.limits.timeout, acalled(ask()))
-            except Exception as error:
-                failed = error
-            await self._pause(failed, call)
+        return await self._tried(lambda: await_within(self.limits.timeout, acalled(ask())), call or _Call(), cap)
 
     async def stream(
         self, ask: Callable[[], AsyncIterator[Item]], *, cap: int | None = None
     ) -> AsyncGenerator[Item, None]:
         """`call` for a stream, which holds its slot and is retried only until its first piece."""
-        call = _Call()
-        while True:
-            try:
-                async with self.limits.slot(cap):
-                    call.begin()
-                    pieces = self.limits.iterate(called(ask))
-                    first = await anext(pieces, END)
-                break
-            except Exception as error:
-                failed = error
-            await self._pause(failed, call)
+
+        async def begin() -> tuple[AsyncGenerator[Item, None], Item]:
+            pieces = self.limits.iterate(called(ask))
+            return pieces, await anext(pieces, END)
+
+        pieces, first = await self._tried(begin, _Call(), cap)
         async with aclosing(pieces):
             if first is not END:
                 yield first
                 async for piece in pieces:
                     yield piece
+
+    async def _tried(self, ask: Callable[[], Awaitable[Result]], call: _Call, cap: int | None) -> Result:
+        while True:
+            try:
+                async with self.limits.slot(cap):
+                    call.begin()
+                    return await ask()
+            except Exception as error:
+                failed = error
+            await self._pause(failed, call)
 
     async def ask_all(
         self,

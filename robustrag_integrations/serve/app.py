@@ -152,9 +152,7 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
         if not request.stream:
             await reply.respond(response.whole(answer, report))
             return
-        await reply.event(response.chunk({}, "stop", robustrag=report))
-        if request.with_usage:
-            await reply.event(response.chunk({}, choices=[], usage=usage_of(answer.spending)))
+        await reply.event(response.chunk({}, "stop", usage=usage_of(answer.spending), robustrag=report))
         await reply.end()
 
     routes = [

@@ -21,13 +21,13 @@ from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.usage import Spending
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.serve.endpoint import Limits, RequestError, call_failure
+from robustrag_integrations.serve.endpoint import Limits, RequestError
 
 SCHEMA = "robustrag/serve/1"
 # About the account, the bill or the cache of a provider; the answer is the same.
 IGNORED = frozenset({
     "metadata", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
-    "service_tier", "store", "user",
+    "service_tier", "store", "stream_options", "user",
 })  # fmt: skip
 # The server decides how the model is asked: the radius holds for that.
 WARNED = frozenset({
@@ -68,17 +68,12 @@ class _Question(BaseModel, strict=True):
     content: str | list[_Part]
 
 
-class _StreamOptions(BaseModel, strict=True):
-    include_usage: bool | None = None
-
-
 class ChatRequest(BaseModel, strict=True, extra="allow"):
     """A client's chat request."""
 
     model: str  # the name of a defence, as `/v1/models` has it
     messages: Annotated[list[_Message], Field(min_length=1)]
     stream: bool | None = None
-    stream_options: _StreamOptions | None = None
     robustrag: _Extension | None = None
 
     @cached_property
@@ -96,11 +91,6 @@ class ChatRequest(BaseModel, strict=True, extra="allow"):
         if not question.strip():
             raise RequestError(400, "the last message is empty; ask something", param="messages")
         return question
-
-    @property
-    def with_usage(self) -> bool:
-        """True if a stream ends with the token counts."""
-        return bool(self.stream_options and self.stream_options.include_usage)
 
     @property
     def retrieve(self) -> bool:
@@ -196,18 +186,14 @@ def report_of(answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence
     report = answer.to_dict()
     for group in report["groups"]:
         if group["error"]:  # its words may quote the group's passages, and a warning its words
-            short = call_failure(group["error"])
-            quoted = printable(redacted(group["error"]), 200)
-            report["warnings"] = [warning.replace(quoted, short) for warning in report["warnings"]]
-            group["error"] = short
+            quoted, group["error"] = printable(redacted(group["error"]), 200), "the call failed"
+            report["warnings"] = [warning.replace(quoted, group["error"]) for warning in report["warnings"]]
     return {
         "schema": SCHEMA,
         "abstained": answer.abstained,
         "radius": answer.radius,
         "radius_unit": answer.radius_unit,
         "radius_by_tier": answer.radius_by_tier,
-        "sole_source": answer.sole_source,
-        "dissent": report["dissent"],
         "warnings": [*notes, *report["warnings"]],
         "citations": [plain(citation) for citation in answer.citations],
         "passages": [{"id": p.id, "source": p.source} for p in passages],

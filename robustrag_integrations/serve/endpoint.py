@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -31,11 +30,6 @@ Work = Callable[[dict[str, Any], "Reply"], Coroutine[Any, Any, None]]
 _LOG = logging.getLogger(__name__)
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _LAST_WORDS = 5  # seconds
-# The form of a failed call: the exception's name, then words that may quote the prompt, which holds passages.
-_FAILED_CALL = re.compile(
-    r"(?:the final call failed: )?(?:gave up after \d{1,4} tries: )?(?:ModelError: the model's function raised )?"
-    r"([A-Za-z_]\w{0,60})(?::(?: (?:Error code:|HTTP) (\d{3})\b)?|$)"
-)
 
 
 @dataclass(frozen=True)
@@ -67,28 +61,15 @@ def request_error(error: Exception) -> RequestError:
     """Return the error that a client is sent. The log gets only the failure's class: its text may quote passages."""
     if isinstance(error, RequestError):
         return error
-    _LOG.error("no answer: %s", type(error).__name__)
+    _LOG.error("no answer: %s", type(error.__cause__ or error).__name__)
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         return RequestError(504, "the answer took too long; ask again later", code="timeout")
-    if isinstance(error, ModelError):
-        # Without the words of the model's server, which may quote passages that clients do not see.
-        failed = "the final call failed" if str(error).startswith("the final call failed") else "the model failed"
-        causes = [str(error)]
-        if isinstance(error, QuorumError):
-            failed, causes = str(error).partition(". ")[0], list(error.causes.values())
-        message = f"no answer: {failed}: {', '.join(sorted(set(map(call_failure, causes))))}"
-        return RequestError(502, message, code="model_failed")
+    if isinstance(error, ModelError):  # without the words of the model's server, which may quote passages
+        failed = str(error).partition(". ")[0] if isinstance(error, QuorumError) else "the model failed"
+        return RequestError(502, f"no answer: {failed}", "model_failed")
     if isinstance(error, (ValueError, RobustRAGError)):  # a question too long for the model, bad choices
         return RequestError(400, str(error))
     return RequestError(500, "the server failed; its log names the kind of error")
-
-
-def call_failure(message: str) -> str:
-    """Return the class of error that a failed call names, and its HTTP status if it names one."""
-    match = _FAILED_CALL.match(message)
-    if match is None:
-        return "an error"
-    return f"{match[1]} (HTTP {match[2]})" if match[2] else match[1]
 
 
 class Admission:

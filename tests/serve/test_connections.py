@@ -150,7 +150,6 @@ def test_the_words_of_a_models_server_reach_no_client(caplog: pytest.LogCaptureF
                 status, _, reply = posted(address, asking(model=name, stream=stream))
                 assert status == 502
                 assert "Secret" not in json.dumps(reply)
-                assert "BadRequestError (HTTP 400)" in reply["error"]["message"]
     assert "Secret" not in caplog.text
 
 
@@ -162,7 +161,7 @@ def test_nor_does_the_report_of_an_answer_hold_them() -> None:
 
     with serving(service(CallableModel(fails_once, attempts=1))) as address:
         _, _, reply = posted(address, asking(model="robustrag-keyword"))
-    assert [group["error"] for group in reply["robustrag"]["answer"]["groups"]].count("ValueError") == 1
+    assert [group["error"] for group in reply["robustrag"]["answer"]["groups"]].count("the call failed") == 1
     assert "Secret" not in json.dumps(reply)
 
 

@@ -87,17 +87,15 @@ class Connection:
         self._url = base + ("/chat/completions" if chats else "/completions")
         self._clients = PerLoop(ClientStack)
 
-    async def reply(
-        self, request: Mapping[str, Any], read: Callable[[bytes], Result], *, at_once: int = _AT_ONCE
-    ) -> Result:
-        """Send a request, and return its reply as parsed by `read`, in a thread if it has more than `at_once` bytes.
+    async def reply(self, request: Mapping[str, Any], read: Callable[[bytes], Result]) -> Result:
+        """Send a request, and return its reply as parsed by `read`, in a thread if it is large.
 
         Raises:
             ServerError: the request failed.
             ModelError: the reply is too large, or malformed.
         """
         body = b"".join([piece async for piece in self._body(request, _largest_reply(request))])
-        return await _read(read, body, at_once)
+        return await _read(read, body)
 
     async def events(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Yield the events of a streamed reply, as JSON objects; raises as `reply`, or where one reports an error."""
@@ -151,8 +149,8 @@ class Connection:
         raise failed
 
 
-async def _read(read: Callable[[bytes], Result], body: bytes, at_once: int = _AT_ONCE) -> Result:
-    return read(body) if len(body) <= at_once else await in_thread(read, body)
+async def _read(read: Callable[[bytes], Result], body: bytes) -> Result:
+    return read(body) if len(body) <= _AT_ONCE else await in_thread(read, body)
 
 
 async def _beginning(response: httpx.Response) -> bytes:
@@ -167,7 +165,10 @@ async def _beginning(response: httpx.Response) -> bytes:
 def server_error(status: int, headers: Mapping[str, str], body: bytes) -> ServerError:
     """Put a reply that is an error into words: the server's own, or where it redirects."""
     if 300 <= status < 400:
-        return ServerError(_redirect(status, headers.get("Location", "")), status)
+        wrong = (
+            f"the server redirects (HTTP {status}), and redirects are not followed, as the passages would go there: "
+        )
+        return ServerError(f"{wrong}give the address that answers as base_url", status)
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
@@ -176,18 +177,6 @@ def server_error(status: int, headers: Mapping[str, str], body: bytes) -> Server
     said = said if isinstance(said, dict) else {}
     words = said.get("message") or body.decode(errors="replace")
     return ServerError(f"HTTP {status}: {words}", status, said.get("param"), headers.get("Retry-After"))
-
-
-def _redirect(status: int, place: str) -> str:
-    try:
-        host = urlsplit(place).netloc.rpartition("@")[2]
-    except ValueError:  # an invalid address
-        host = ""
-    where = f" to {host[:100]}" if host else ""
-    return (
-        f"the server redirects (HTTP {status}{where}), and redirects are not followed, as the passages would go there: "
-        "give the address that answers as base_url"
-    )
 
 
 def _checked_address(address: str) -> str:

@@ -125,6 +125,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         """Ask for the first token of every prompt; raises ModelError if the question alone cannot be asked."""
         self._encoder.refuse_reasoning()
+        self._codec.token_of("")  # learns all tokens' texts, which takes a second for a large vocabulary
         encoded = [self._encoder.encode(p, self._max_context_tokens) for p in (*prompts, no_retrieval)]
         return RemoteSession(self, [e.ids for e in encoded], tuple(e.truncated for e in encoded[:-1]))
 
@@ -143,12 +144,12 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         fields = {name: value for name, value in self._fields.items() if name != "stop"}
         request = {**_BY_NUMBER, **fields, "prompt": list(prompt), "max_tokens": 1, "logprobs": count}
 
-        def read(body: bytes) -> TokenList:  # it may have to learn all tokens' texts, whatever the length of the reply
+        def read(body: bytes) -> TokenList:
             return token_list(parsed(body), count, self._codec.token_of)
 
         try:
             return await self._caller.call(
-                lambda: self._accepted(request, lambda sent: self._connection.reply(sent, read, at_once=0))
+                lambda: self._accepted(request, lambda sent: self._connection.reply(sent, read))
             )
         except Exception as error:  # without a key that the server sent back
             words = redacted(str(error), secrets_of(*self._clients))

@@ -85,7 +85,7 @@ def server_errors(source: Source) -> None:
     """A server's error is put into words, whatever is in it."""
     body = _body(source, spoiled(source, {"message": text(source), "code": None}, 3))
     status = source.pick((source.between(200, 599), source.between(300, 399)))
-    assert isinstance(str(server_error(status, {"Location": name(source)}, body)), str)
+    assert isinstance(str(server_error(status, {"Retry-After": name(source)}, body)), str)
 
 
 def echoed_keys(source: Source) -> None:

@@ -256,16 +256,7 @@ def test_a_redirect_is_refused_and_nobody_else_gets_the_passages(status: int) ->
             list(made.stream(QUESTION, PASSAGES))
         assert other.requests == []
     assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
-    assert f"redirects (HTTP {status} to 127.0.0.1:" in (answer.groups[0].error or "")
-
-
-@pytest.mark.parametrize("place", ["http://[", "//user:hunter2@evil.example/"])
-def test_a_redirect_to_anything_is_an_error_in_words(place: str) -> None:
-    with served(lambda prompt: Reply("moved", status=302, headers={"Location": place})) as (_, model, _made):
-        [response] = model.generate([Prompt("x")], "isolated")
-    assert "redirects (HTTP 302" in (response.error or "")
-    assert response.text is None
-    assert "hunter2" not in (response.error or "")
+    assert f"redirects (HTTP {status})" in (answer.groups[0].error or "")
 
 
 @pytest.mark.parametrize("end", ["", "?api_key=quite-secret-17", "#quite-secret-17", "/?api-version=quite-secret-17"])

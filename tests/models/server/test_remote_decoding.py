@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -328,20 +327,3 @@ def test_a_key_that_the_server_sends_back_is_in_no_report_and_no_error(reply: Re
             model.close()
     assert ("failed" if of == "one group" else "ModelError") in said
     assert not [at for at in range(len(KEY) - 8) if KEY[at : at + 9] in said]
-
-
-def test_a_server_that_names_tokens_by_text_does_not_stall_the_event_loop() -> None:
-    """The table of all tokens' texts takes a second to make for a large vocabulary."""
-    with served(top_logprobs=20, by_id=False) as (_, model):
-        decode, seen = model.codec._tokenizer.decode, set()
-
-        def noting(*args: Any, **more: Any) -> str:
-            seen.add(threading.current_thread().name)
-            return decode(*args, **more)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(model.codec._tokenizer, "decode", noting)
-            patch.setattr(model.codec, "_by_text", None)
-            model.ask([(5, 6, 7)], 20)
-        assert seen
-        assert "robustrag-loop" not in seen
