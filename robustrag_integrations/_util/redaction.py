@@ -7,9 +7,7 @@ LangChain's and LlamaIndex's) pass what went wrong through `redacted` before it 
 from __future__ import annotations
 
 import base64
-import functools
 import html
-import inspect
 import json
 import os
 import re
@@ -99,7 +97,10 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 
 def in_one_line(error: BaseException, secrets: Iterable[str] = ()) -> str:
     """Describe an exception in one line of at most 300 characters, without credentials."""
-    words = printable(redacted(_words(error), secrets), 300)
+    try:
+        words = printable(redacted(str(error), secrets), 300)
+    except Exception:  # an exception's own `__str__` may fail
+        words = ""
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
@@ -155,15 +156,6 @@ def _without_pieces(text: str, secrets: list[str]) -> str:
     return "".join((*shown, text[done:]))
 
 
-def _words(error: BaseException) -> str:
-    try:
-        return str(error)
-    except INTERRUPTS:
-        raise
-    except BaseException:  # an exception's own `__str__` may fail
-        return ""
-
-
 def _said(error: BaseException | None) -> Iterator[str]:
     """Yield the texts of an exception and of those that it is chained to: their messages, and their attributes'."""
     seen: set[int] = set()
@@ -178,44 +170,34 @@ def _said(error: BaseException | None) -> Iterator[str]:
 
 
 def _secrets(name: str, value: Any, depth: int, seen: dict[int, Any]) -> Iterator[str]:
-    """Yield the secrets in a value of that name."""
+    """Yield the secrets in a value of that name; computes nothing to get them."""
+    if isinstance(value, (bytes, str)):
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        if _SECRET_NAME.search(name) or (name.endswith(" header") and not _HARMLESS_HEADER.match(name)):
+            yield from (text, text.partition(" ")[2])  # the token after Bearer or Basic
+        yield from _in_address(text)
+        return
+    if isinstance(value, (type, FunctionType, ModuleType)) or not depth or id(value) in seen:
+        return
+    seen[id(value)] = value  # kept alive: another object could get its number
     try:
-        if isinstance(value, (bytes, str)):
-            text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-            if _SECRET_NAME.search(name) or (name.endswith(" header") and not _HARMLESS_HEADER.match(name)):
-                yield from (text, text.partition(" ")[2])  # the token after Bearer or Basic
-            yield from _in_address(text)
-            return
         if callable(getattr(type(value), "get_secret_value", None)):
-            yield str(value.get_secret_value())
-            return
-        if not depth or id(value) in seen or len(seen) >= _MOST_OBJECTS:
-            return
-        parts = _parts(name, value)
+            parts = [("secret", value.get_secret_value())]
+        elif isinstance(value, Mapping):
+            suffix = " header" if "headers" in name else ""
+            parts = [(f"{key}{suffix}", held) for key, held in value.items()]
+        elif isinstance(value, (list, tuple)):
+            parts = [(name, held) for held in value[:_MOST_OBJECTS]]
+        else:
+            parts = list(
+                {**getattr(value, "__dict__", {}), **(getattr(value, "__pydantic_private__", None) or {})}.items()
+            )
     except INTERRUPTS:
         raise
     except BaseException:  # settings refer to anybody's objects: proxies that answer at certain times only, for one
         return
-    if parts:
-        seen[id(value)] = value  # kept alive: another object could get its number
-    for inner, held in parts:
+    for inner, held in parts if len(seen) < _MOST_OBJECTS else ():
         yield from _secrets(inner, held, depth - 1, seen)
-
-
-def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
-    """Return the items inside a value, by name; computes nothing to get them."""
-    if isinstance(value, Mapping):
-        suffix = " header" if "headers" in name else ""
-        return [(f"{key}{suffix}", held) for key, held in value.items() if isinstance(key, str)]
-    if isinstance(value, (list, tuple)):
-        return [(name, held) for held in value[:_MOST_OBJECTS]]
-    if isinstance(value, (type, FunctionType, ModuleType)):
-        return []
-    if isinstance(value, functools.partial):
-        return [("", value.func), ("", value.args), ("", value.keywords)]
-    owner = value.__self__ if inspect.ismethod(value) else value
-    own, private = getattr(owner, "__dict__", None), getattr(owner, "__pydantic_private__", None)
-    return [*(own or {}).items(), *(private or {}).items()]
 
 
 def _in_address(text: str) -> Iterator[str]:

@@ -53,15 +53,14 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
 
 def _origin_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
     """Warn of groups, given with their origins, that may be of one page or file."""
-    pages: dict[str, dict[int, None]] = {}
+    pages: dict[str, set[int]] = {}
     for group, origin in origins:
-        if origin.host:
-            pages.setdefault(origin.page, {})[group] = None
+        pages.setdefault(origin.page if origin.host else "", set()).add(group)
     found = [
-        f"groups {_listed(list(those))} are the page {printable(page, 60)} with other queries, and have a vote each: "
+        f"groups {_listed(sorted(those))} are the page {printable(page, 60)} with other queries, and have a vote each: "
         "who writes a page may choose what stands behind its '?'; group_by='site' gives a site one vote"
         for page, those in pages.items()
-        if len(those) > 1
+        if page and len(those) > 1
     ][:_NAMED]
     if len(ids := {origin.name for _, origin in origins if origin.kind == ID}) > 1:
         found.append(
@@ -77,12 +76,12 @@ def _contradiction_warnings(passages: Sequence[Passage]) -> list[str]:
     for passage in passages:
         for other, another in passage.contradicted[1:]:
             first, counted = passage.contradicted[0]
-            given = f"{printable(counted.given, 60)}, {printable(another.given, 60)}"
-            alike.setdefault((printable(first, 40), printable(other, 40)), []).append(given)
+            alike.setdefault((first, other), []).append(f"{counted.given[:60]}, {another.given[:60]}")
     return [
-        f"{count_of(len(found), 'passage')} whose {one!r} and {two!r} name different origins ({found[0]}): {one!r} "
-        f"counts, and has no weight or tier of its own; group_by={two!r} goes by the other"
-        for (one, two), found in islice(alike.items(), _NAMED)
+        f"{count_of(len(found), 'passage')} whose {printable(one, 40)!r} and {printable(other, 40)!r} name different "
+        f"origins ({printable(found[0])}): the first counts, and has no weight or tier of its own; "
+        f"group_by={printable(other, 40)!r} goes by the other"
+        for (one, other), found in islice(alike.items(), _NAMED)
     ]
 
 

@@ -25,7 +25,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -54,6 +54,13 @@ _BY_SCRIPT = {
 LANGUAGES = tuple(sorted({*LATIN, *(name for names in _BY_SCRIPT.values() for name in names)}))
 
 
+_FRAMES = {
+    "asks": "^(?:{})",
+    "filler": "^(?:{})",
+    "sorry": "^(?:(?:i am|i'm|we are|we're|i) )?(?:so |very |really |but )?(?:{})",
+}
+
+
 class Language:
     """One file's sections as patterns, each compiled on first use, which for most replies never comes."""
 
@@ -78,13 +85,6 @@ class Language:
         return pattern.search(clause) is not None
 
 
-_FRAMES = {
-    "asks": "^(?:{})",
-    "filler": "^(?:{})",
-    "sorry": "^(?:(?:i am|i'm|we are|we're|i) )?(?:so |very |really |but )?(?:{})",
-}
-
-
 @cache
 def language(name: str) -> Language:
     """Return the words of a language, or those that are `shared`."""
@@ -93,7 +93,7 @@ def language(name: str) -> Language:
 
 @cache
 def empty_words() -> frozenset[str]:
-    """Return the words that add nothing to a denial: names for the text and the answer, and small words."""
+    """Return the words that add nothing to a denial."""
     return frozenset(" ".join(language("shared").sections["empty"]).split())
 
 
@@ -109,7 +109,7 @@ def hints_of(*names: str) -> re.Pattern[str]:
     return re.compile("|".join([rf"\b(?:{beginnings})", *within]))
 
 
-@lru_cache(maxsize=64)
+@cache
 def turns_of(languages: tuple[Language, ...]) -> re.Pattern[str]:
     """Return a pattern of the words before which a new clause begins."""
     found = []

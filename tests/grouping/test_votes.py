@@ -11,8 +11,6 @@ import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.defenses.agreement.plurality import Count, Rule
-from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 from robustrag_integrations.errors import TooFewVotesError
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import Response
@@ -93,13 +91,6 @@ def test_rows_of_copies_count_once_in_decoding() -> None:
     once = DecodingAggregation(model, prompts=BARE, copies="one_vote").answer("q", passages)
     assert plain.text != once.text
     assert [g.status for g in once.groups] == ["differs", "copy", "copy", "supports", "supports"]
-
-
-def test_a_copy_that_the_model_reads_another_way_silences_nobody() -> None:
-    model = ScriptedModel(lambda text: "no" if text.isupper() else "yes")
-    passages = [Passage("SAME", source="evil"), Passage("same", source="a"), Passage("b", source="b")]
-    answer = MajorityVoting(model, prompts=BARE_CHOICES, copies="one_vote").answer("q", passages, choices=OPTIONS)
-    assert answer.evidence["counts"] == {"yes": 2, "no": 1, "maybe": 0}
 
 
 def test_no_attack_within_the_radius_changes_an_answer_whose_copies_have_one_vote() -> None:
@@ -204,58 +195,11 @@ def test_weights_that_are_no_votes_are_refused(weights: Any) -> None:
         voting(weights=lambda passage: weights["a"]).answer("q", ["yes"], choices=OPTIONS)
 
 
-def test_the_radius_of_weighted_votes_is_exact() -> None:
-    """Against every choice of groups and everything that they may say: at the radius nothing, beyond it something."""
-    rng = random.Random(3)
-    for _ in range(200):
-        size, options = rng.randint(1, 5), rng.randint(2, 3)
-        votes = [rng.choice([None, *range(options), 0, 0]) for _ in range(size)]
-        weights = [rng.choice([1, 1, 2, 3, 5]) for _ in range(size)]
-        count = Count(tuple(votes), tuple(weights), Rule(1))
-        if count.winner is None:
-            assert count.radius() == 0
-            continue
-        cheapest = min(
-            sum(weights[i] for i in places)
-            for places in _subsets(size)
-            if any(
-                Count(tuple(_with(votes, places, said)), tuple(weights), Rule(1)).winner != count.winner
-                for said in itertools.product([None, *range(options)], repeat=len(places))
-            )
-        )
-        assert count.radius() == cheapest - 1
-
-
-def test_the_radius_of_weighted_keywords_is_exact() -> None:
-    rng = random.Random(4)
-    moves = [None, *map(frozenset, ["", "a", "b", "ab", "c", "ac", "n", "an", "abc", "abcn"])]
-    for _ in range(150):
-        size = rng.randint(1, 4)
-        sets = [rng.choice([None, *map(frozenset, ["", "a", "a", "ab", "abc", "b"])]) for _ in range(size)]
-        weights = [rng.choice([1, 2, 3, 4]) for _ in range(size)]
-        threshold = Threshold.of(rng.choice([0, 0.2, 0.3, 0.5, 0.8, 1]), None)
-        tally = Tally.of(sets, threshold, weights)
-        broken = [
-            sum(weights[i] for i in places)
-            for places in _subsets(size)
-            if any(
-                Tally.of(_with(sets, places, said), threshold, weights).kept != tally.kept
-                for said in itertools.product(moves, repeat=len(places))
-            )
-        ]
-        cheapest = min(broken, default=sum(weights) + 1)
-        assert tally.radius() == cheapest - 1, (sets, weights, threshold)
-
-
 def test_the_quorum_counts_votes() -> None:
     said = [Response("x")] * 4 + [Response(None)]
     assert Quorum(0.5).radius(said, [5, 3, 1, 9, 1]) == 18 - 10
     assert Quorum(0.5).radius(said, [1] * 5) == Quorum(0.5).radius(said) == 1
     assert Quorum(1.0).radius(said[:4], [4, 3, 2, 9]) == 0
-
-
-def _subsets(size: int) -> list[tuple[int, ...]]:
-    return [places for r in range(1, size + 1) for places in itertools.combinations(range(size), r)]
 
 
 def _attacks(

@@ -142,14 +142,3 @@ def test_where_no_passage_names_its_origin_the_radius_speaks_of_passages(ids: bo
     assert "passages of the 5 retrieved" in answer.explain()
     assert "none names its origin" in answer.explain()
     assert "passages" not in ask(HONEST).explain().partition("Defence")[0]
-
-
-def test_copies_are_told_by_content_and_not_by_what_is_written_around_it() -> None:
-    copies = [
-        Passage(f"file: c{n}.txt\nThe code is 6666.", source=f"c{n}.txt", content="The code is 6666.") for n in range(4)
-    ]
-    assert ask([*copies, *HONEST[:2]]).text == "6666"
-    others = [Passage(f"{p.text} ({n})", source=f"{n}.txt") for n, p in enumerate(HONEST[:2])]
-    answer = ask([*copies, *others], copies="one_vote")
-    assert answer.text == "7411"
-    assert [g.status for g in answer.groups].count("copy") == 3

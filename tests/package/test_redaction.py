@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import functools
 import json
 import logging
 import time
@@ -157,7 +156,6 @@ def test_secrets_are_found_in_attributes_headers_and_addresses_through_wrappers(
     client.itself = client
 
     found = secrets_of(client)
-    assert secrets_of(functools.partial(print, client)) == found
     for number in ("one", "two", "three", "four", "five", "six", "seven"):
         assert f"{number}-secret" in found
     assert not {"gpt", "gpt2", "text/html"} & set(found)

@@ -15,9 +15,8 @@ from robustrag_integrations.text.keywords import (
 )
 from robustrag_integrations.text.spacy_keywords import SpacyKeywordExtractor
 from tests.fuzz.checks import assert_harmless_on_a_terminal
-from tests.fuzz.hostile import WORDS, text
+from tests.fuzz.hostile import text
 from tests.fuzz.source import Source, Target
-from tests.helpers.crafted_words import word_like, word_with_hash
 
 
 @cache
@@ -57,34 +56,6 @@ def extraction(source: Source) -> None:
         assert_keyword(keyword)
 
 
-_HONEST = ("Paris is the capital of France.", "The runners don't know John's cities.", "It is Mount Everest.", "NOUN")
-_COLLIDED_WITH = ("Paris", "the", "'s", "n't", "cities", "xxx", "X", "IS_ALPHA", "don't")
-_GLUE = (" ", " ", "-", "'s ", ".", "/", ", ", "(", ") ", "_", "\n", "@", "://", "n't ", " IS_ALPHA ", "&", "")
-
-
-@cache
-def _expected() -> tuple[frozenset[str], ...]:
-    return tuple(map(_extractor(), _HONEST))
-
-
-def crafted_words(source: Source) -> None:
-    """Words with a chosen hash cost the response that holds them at most, and change nothing about a later response."""
-    words = [
-        word_with_hash(source.pick((0, 1, 92, 456, 1 << 63, 826361138722620965)), source.below(3)),
-        word_like(source.pick(_COLLIDED_WITH), source.below(2)),
-        *source.some(lambda: source.pick(WORDS), 3),
-    ]
-    pieces = source.some(lambda: source.pick((*words, words[0].lower(), words[1].swapcase())), 8) or words
-    response = "".join(piece + source.pick(_GLUE) for piece in pieces)
-    source.keep(response)
-    _expected()
-    found = _read(response)
-    for keyword in found:
-        assert_keyword(keyword)
-    assert tuple(map(_extractor(), _HONEST)) == _expected()
-    assert _read(response) == found
-
-
 def _read(response: str) -> frozenset[str]:
     """Its keywords; none where spaCy confuses its words."""
     with suppress(AssertionError, IndexError, KeyError, SystemError, ValueError):
@@ -102,7 +73,6 @@ def assert_keyword(keyword: str, *, allow_empty: bool = False) -> None:
 
 
 TARGETS = (
-    Target("crafted-words", crafted_words, 1),
     Target("extraction", extraction, 1),
     Target("normalising", normalising, 10),
     Target("words", words, 5),

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, grouped
 from langchain_robustrag.prompts import as_langchain, as_text, located
-from langchain_robustrag.questions import find_question, question_inputs
 from robustrag_integrations.grouping.passages import is_blank
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.prompts import TASKS, prompts_for
@@ -57,20 +55,7 @@ def prompts(source: Source) -> None:
     assert prompt.text[slice(*prompt.context)] == context
 
 
-def questions(source: Source) -> None:
-    """The question is found unchanged, or an error says that there is none."""
-    asked = text(source, 3)
-    inputs: dict[str, Any] = source.pick(
-        (question_inputs(asked), {"messages": [HumanMessage(asked)]}, {"input": asked})
-    )
-    try:
-        assert find_question({**inputs, "context": value(source)}, None, _CHAT, "context") == asked
-    except ValueError:
-        assert not asked.strip()
-
-
 TARGETS = (
     Target("langchain-documents", documents, 2),
     Target("langchain-prompts", prompts, 3),
-    Target("langchain-questions", questions, 4),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from robustrag_integrations import ConsensusAggregation, KeywordAggregation, MajorityVoting, Passage, VanillaRAG
+from robustrag_integrations import ConsensusAggregation, KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.prompts import PromptSet, PromptTemplate
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_json
 from tests.fuzz.hostile import ANSWERS, NUMBERS, OTHER_CASE, name, text
@@ -87,13 +87,6 @@ def one_liar(source: Source) -> None:
     _check(attacked)
 
 
-def vanilla(source: Source) -> None:
-    """Without a defence there is no crash, and the radius is 0."""
-    answer = VanillaRAG(ScriptedModel(lambda said: said), prompts=_PROMPTS).answer(_question(source), _passages(source))
-    assert answer.radius == 0
-    _check(answer)
-
-
 def _check(answer) -> None:
     assert_harmless_on_a_terminal(answer.explain())
     assert_json(answer.to_dict())
@@ -102,6 +95,5 @@ def _check(answer) -> None:
 TARGETS = (
     Target("keyword-answers", keyword_answers, 1),
     Target("one-liar", one_liar, 1),
-    Target("vanilla-answers", vanilla, 4),
     Target("votes", votes, 3),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from html.parser import HTMLParser
 from typing import Any
 
 from robustrag_integrations.evaluation.score.rows import NotARunError, read_run
@@ -13,9 +12,8 @@ from tests.evaluation.runs import HEADER, NO_ATTACK, questions, row_of, setups
 from tests.fuzz.checks import assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, json_line, name, text, value
 from tests.fuzz.source import Source, Target, scratch
-from tests.fuzz.targets.pages import TAGS
+from tests.fuzz.targets.pages import TAGS, InertPage
 
-_FRAME = frozenset({"html", "head", "meta", "link", "title", "style", "body"})
 _FIXED = frozenset({"schema", "status", "task", "mode"})  # what is none of a few words makes the row no row
 
 
@@ -40,18 +38,14 @@ def a_stained_row(source: Source, number: int) -> dict[str, Any]:
     return {**_stained(source, _row()), "key": str(number)}
 
 
-class _Page(HTMLParser):
+class _Page(InertPage):
     """Reads a whole page, in which nothing may run, load or link."""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        named = dict(attrs)
-        assert tag in TAGS | _FRAME, f"<{tag}> is on the page"
-        assert not any(attribute.startswith("on") for attribute in named), attrs
-        assert not {"src", "srcdoc", "action", "formaction", "style"} & named.keys(), attrs
-        assert named.get("href", "data:,") == "data:,", attrs
+    allowed = TAGS | {"html", "head", "meta", "link", "title", "style", "body"}
+    void = frozenset({"meta", "link"})
 
-    def handle_comment(self, data: str) -> None:
-        raise AssertionError("a comment is on the page")
+    def handle_decl(self, decl: str) -> None:
+        assert decl == "doctype html"
 
 
 def reports(source: Source) -> None:

@@ -6,13 +6,9 @@ import json
 from typing import Any
 
 from robustrag_integrations.evaluation.run.config import ConfigError, load_config, read_config
-from robustrag_integrations.evaluation.score.rows import misfit
-from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.tables import summary_table
-from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless
+from tests.fuzz.checks import assert_short_and_harmless
 from tests.fuzz.hostile import damaged, spoiled, text
 from tests.fuzz.source import Source, Target, scratch
-from tests.fuzz.targets.reports import a_stained_row
 
 _CONFIG: dict[str, Any] = {
     "data": [{"source": "demo", "task": "qa", "limit": 3}, "questions.jsonl"],
@@ -52,13 +48,4 @@ def configs(source: Source) -> None:
         assert_short_and_harmless(str(refused))
 
 
-def tables(source: Source) -> None:
-    """A run's tables are harmless on a terminal; an invalid row is refused."""
-    rows = [a_stained_row(source, n) for n in range(source.between(1, 4))]
-    for problem in filter(None, map(misfit, rows)):
-        assert_short_and_harmless(problem)
-    lines = summarise(row for row in rows if misfit(row) is None)
-    assert_harmless_on_a_terminal(summary_table(lines).as_text(source.pick((None, 80, 20))))
-
-
-TARGETS = (Target("configs", configs, 5), Target("tables", tables, 1))
+TARGETS = (Target("configs", configs, 5),)

@@ -41,25 +41,9 @@ _PAPERS: dict[str, Any] = {
 }
 
 
-_FIELD: tuple[dict[str, Any], ...] = (
-    {
-        "question": "Where?",
-        "documents": [{"text": "It is Paris.", "type": "correct", "answer": "Paris"}],
-        "gold_answers": ["Paris", "Lyon"],
-        "wrong_answers": ["Rome"],
-    },
-    {
-        "question": "Where?",
-        "correct answer": "Paris",
-        "context": [{"title": "P", "text": "x"}],
-        "adap_adv_texts": ["y"],
-    },
-)
-
-
 def questions(source: Source) -> None:
     """Questions are read; a bad row costs only itself, and its reason is harmless."""
-    shape = source.pick((_OURS, _PAPERS, *_FIELD))
+    shape = source.pick((_OURS, _PAPERS))
     lines = source.some(lambda: json_line(source, shape), 4)
     raw = data(source, lines) if source.below(4) else data(source, [f"[{','.join(lines)}]"])
     if source.chance(4):

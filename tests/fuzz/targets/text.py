@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from robustrag_integrations._util.display import printable, table
-from robustrag_integrations.cli.options import some_text, whole_number
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
-from robustrag_integrations.metrics import contains_answer, exact_choice, normalised, parse_score
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.prompts import TASKS, PromptTemplate, format_choices, prompts_for
 from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.answer_text import answer_text
-from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
+from tests.fuzz.checks import assert_harmless_on_a_terminal
 from tests.fuzz.hostile import TEMPLATES, name, text
 from tests.fuzz.source import Source, Target
 
@@ -70,17 +68,6 @@ def options(source: Source) -> None:
     assert vote is None or 0 <= vote < len(checked)
 
 
-def scores(source: Source) -> None:
-    """A judge's score is from 0 to 100 or none; metrics return scores in their range."""
-    reply = text(source)
-    score = parse_score(reply)
-    assert score is None or 0 <= score <= 100
-    references = [name(source) or "Paris"]
-    assert contains_answer(reply, references) in (0.0, 1.0)
-    assert exact_choice(reply, references) in (0.0, 1.0)
-    assert "\n" not in normalised(reply)
-
-
 def terminal(source: Source) -> None:
     """Whatever is printed is harmless, bounded and in its column."""
     given, limit = text(source), source.between(1, 80)
@@ -94,21 +81,6 @@ def terminal(source: Source) -> None:
     assert all(len(line) <= 8 + 2 + 20 + 2 + 5 for line in lines)
     for line in lines:
         assert_harmless_on_a_terminal(line, lines=False)
-
-
-def arguments(source: Source) -> None:
-    """Arguments of the command line are read or refused with argparse's own error."""
-    import argparse
-
-    given = text(source, 3)
-    try:
-        assert_valid_unicode(some_text(given))
-    except argparse.ArgumentTypeError:
-        assert not given.strip()
-    try:
-        assert 1 <= whole_number(1, 1000)(given) <= 1000
-    except argparse.ArgumentTypeError:
-        assert not (given.isascii() and given.isdigit() and len(given) < 4 and int(given))
 
 
 class _Characters:
@@ -142,10 +114,8 @@ def streaming(source: Source) -> None:
 
 TARGETS = (
     Target("abstentions", abstentions, 40),
-    Target("arguments", arguments, 20),
     Target("options", options, 40),
     Target("rendering", rendering, 40),
-    Target("scores", scores, 40),
     Target("streaming", streaming, 20),
     Target("templates", templates, 40),
     Target("terminal", terminal, 10),
