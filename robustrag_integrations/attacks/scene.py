@@ -28,15 +28,11 @@ class AttackedQuestion(Protocol):
 
 @dataclass(frozen=True)
 class Scene:
-    """The attacker's view before writing.
+    """The attacker's view before writing: the question, the clean retrieval, and what may be planted.
 
     Attributes:
-        question: the question under attack.
-        answers: the right answers.
-        target: the answer that the attacker wants.
         choices: the options of a multiple-choice question; empty when there are none.
         poisoned: false texts about the question that others have written already.
-        passages: the clean retrieval, best first.
         corruption_size: k', how many passages may be planted.
         repeat: number of times the malicious content is repeated in a passage.
         seed: for attacks that draw at random.

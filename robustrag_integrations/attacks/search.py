@@ -233,13 +233,7 @@ def crafted_texts(
 ) -> list[Crafted]:
     """Return texts for a corrupted passage, without repeats; the strategies take turns, each with its best texts first.
 
-    Args:
-        query: the question under attack.
-        passages: the clean retrieval.
-        clean: the answer to it, with all that the groups said.
-        answer: the answer to bring down.
-        target: the attacker's answer.
-        choices: the options of a multiple-choice question.
+    `clean` is the answer to the clean retrieval, with all that the groups said; `answer` the one to bring down.
     """
 
     def order(wanted: str, repeat: int) -> str:

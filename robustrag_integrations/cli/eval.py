@@ -42,7 +42,6 @@ from robustrag_integrations.models.providers import PROVIDERS, takes
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.run.runner import Finished
 
-_MOST_COMPARISONS = 20  # on a terminal
 _OF_MODELS = ("dtype", "max_new_tokens", "max_context_tokens")
 
 DESCRIPTION = """\
@@ -290,7 +289,7 @@ def report(done: Finished, *, as_json: bool) -> None:
     for found in sure:
         print(found.in_words())
     if compared:
-        print("\n" + comparisons_table(compared, _MOST_COMPARISONS).as_text(terminal_width()))
+        print("\n" + comparisons_table(compared).as_text(terminal_width()))
 
 
 def exit_code(done: Finished) -> int:

@@ -56,10 +56,8 @@ class BaselineSettings(ChoiceSettings):
 class Baseline(TextDefense):
     """A defence of another paper, to compare with; one passage has one vote, and the radius is 0.
 
-    Args:
-        model: the model to ask.
-        given: `task` (the first of the method's by default), `prompts` (a `PromptSet`; None for the project's),
-            `cut_replies` (`"abstain"` by default, or `"count"`), and the baseline's own settings.
+    Beside the model it takes `task` (the first of the method's by default), `prompts` (a `PromptSet`; None for the
+    project's), `cut_replies` (`"abstain"` by default, or `"count"`), and its own settings.
     """
 
     isolates = False
@@ -125,16 +123,10 @@ def reread(
     groups: Sequence[PassageGroup] | None = None,
     evidence: Mapping[str, Any] | None = None,
 ) -> Steps[Draft]:
-    """Answer from the raw passages of the groups that were kept, in one prompt; an abstention where there is none.
+    """Answer from the raw passages of the groups at these places, in one prompt; an abstention where there is none.
 
-    Args:
-        inputs: the question and its groups.
-        settings: the baseline's.
-        kept: the places of the groups that are read.
-        heard: what the groups said alone, where they were asked.
-        template: the prompt; None for the prompt of vanilla RAG.
-        groups: the groups in the prompt; None for those that were kept.
-        evidence: the grounds of the choice.
+    `heard` is what the groups said alone, where they were asked; `template` takes the place of vanilla RAG's prompt,
+    and `groups` that of the groups that were kept.
     """
     together = in_one_prompt([inputs.groups[i] for i in sorted(kept)] if groups is None else groups)
     text, choice, said = ABSTENTION, None, Response(None)

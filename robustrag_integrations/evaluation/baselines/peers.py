@@ -194,8 +194,7 @@ def trusted(contradicts: Sequence[Sequence[float]], entails: Sequence[Sequence[f
     count = len(contradicts)
     if not count:
         return []
-    graph, source, sink = capacities(contradicts, entails), count, count + 1
-    return sorted(source_side(graph, source, sink) - {source})
+    return sorted(source_side(capacities(contradicts, entails), count, count + 1) - {count})
 
 
 def capacities(contradicts: Sequence[Sequence[float]], entails: Sequence[Sequence[float]]) -> list[list[float]]:
@@ -295,12 +294,10 @@ def unit_vectors(embedded: object, count: int) -> Matrix:
     """count x d: what an embedding gave, each vector of length 1 (or 0)."""
     try:
         vectors = np.asarray(embedded, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"embed must give one vector of numbers per text ({error})") from error
+    except (TypeError, ValueError):
+        vectors = np.zeros(0)
     if vectors.ndim != 2 or len(vectors) != count or not np.isfinite(vectors).all():
-        raise ValueError(
-            f"embed gave an array of shape {vectors.shape}; it must give {count} vectors of finite numbers"
-        )
+        raise ValueError(f"embed must give {count} vectors of finite numbers, one per text")
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths == 0, 1, lengths))
 

@@ -23,20 +23,13 @@ FALSE_BIRTHDAY = "January 11"  # what the paper's poisoned biographies claim, ea
 
 @dataclass(frozen=True)
 class EvalQuestion:
-    """A question with its clean retrieval, its right answers, and what the attacker wants to be answered.
+    """A question with its clean retrieval (best first), its right answers, and what the attacker wants to be answered.
 
     Attributes:
-        id: a label, unique in its data set.
-        question: its words.
         answers: the right answers, each of which is right; for the task `mc` the right option, for `long` a reference.
             An abstention ("I don't know") for a short question that has no answer.
         incorrect: the answer that the attacker wants; None when it is not known. For `mc` it is an option.
-        passages: the clean retrieval, best first.
-        choices: the options; empty when there are none.
-        correct_choice: the index of the right option, where it is known.
-        incorrect_choice: the index of the attacker's option, where `incorrect` is one.
-        poisoned: false texts about this question, ready to be planted; may be empty.
-        poison_target: the claim of `poisoned`, where that is not `incorrect`.
+        poisoned: false texts about this question, ready to be planted, and their claim, where that is not `incorrect`.
         wrong: all answers that are known to be wrong, `incorrect` among them.
         several: the right answers differ, and all of them are wanted; else each is a way to write the same one.
     """

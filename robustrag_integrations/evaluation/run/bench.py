@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -49,7 +48,6 @@ class LocalEngine:
         self._judges: dict[NamedModel, LLMJudge] = {}
         self._locks: dict[NamedModel, asyncio.Lock] = {}
         self._answered: set[tuple[NamedModel, str, str]] = set()  # models, defences and tasks that are warm
-        self._loading = threading.Lock()
 
     def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None]) -> None:
         """Make the rows, and hand over each as soon as it is made.
@@ -196,10 +194,9 @@ class LocalEngine:
         return answer
 
     def _model(self, name: NamedModel) -> MeteredModel:
-        with self._loading:
-            if name not in self._models:
-                self._models[name] = metered(name.load(), name.fingerprint(), self._cache)
-            return self._models[name]
+        if name not in self._models:
+            self._models[name] = metered(name.load(), name.fingerprint(), self._cache)
+        return self._models[name]
 
     def _judge(self, name: NamedModel) -> LLMJudge:
         if name not in self._judges:

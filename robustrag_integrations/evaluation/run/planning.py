@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from robustrag_integrations._util.plugins import load_object, source_digest
 from robustrag_integrations.attacks.families import attack_of
@@ -90,16 +90,15 @@ def make_plan(config: EvalConfig) -> RunPlan:
     for model in config.models:
         names = dict.fromkeys(s.label or s.name for s in config.defenses if not _can_run(s.name, model))
         notes += [f"{model.name}: {', '.join(names)} left out: it gives no token probabilities"] if names else []
-    planner = _Planner(config, notes)
-    jobs: list[Job] = []
+    jobs: dict[str, Job] = {}
     for dataset in datasets:
         notes += _data_notes(dataset)
         for setup in _setups(config, dataset.task):
             for attack in config.attacks:
-                jobs += planner.jobs(dataset, setup, attack)
+                jobs |= {job.key: job for job in _jobs(config, dataset, setup, attack, notes)}
     if not jobs:
         raise ConfigError("; ".join(["there is nothing to do: no question, defence and attack fit together", *notes]))
-    return RunPlan(tuple({job.key: job for job in jobs}.values()), tuple(dict.fromkeys(notes)))
+    return RunPlan(tuple(jobs.values()), tuple(dict.fromkeys(notes)))
 
 
 @lru_cache(maxsize=64)
@@ -182,90 +181,66 @@ def _data_notes(dataset: Dataset) -> Iterator[str]:
         yield f"{dataset.name}: {len(which)} question{'s' * (len(which) > 1)} {odd} (id {few})"
 
 
-class _Planner:
-    """The maker of the jobs; values that many of them share are computed once."""
-
-    def __init__(self, config: EvalConfig, notes: list[str]) -> None:
-        self._config, self._notes = config, notes
-        named = [*config.models, *([config.judge] if config.judge else [])]
-        self._prints = {model: model.fingerprint() for model in named}
-        self._shown: dict[tuple[int, int | None], tuple[EvalQuestion, str]] = {}
-
-    def jobs(self, dataset: Dataset, setup: Setup, attack: PlannedAttack) -> Iterator[Job]:
-        """One job per question that the attack can be run on."""
-        clean = attack.corruption_size == 0
-        if not clean and (setup.defense == NO_RAG or dataset.task not in attack.tasks):
-            return
-        last = (setup.top_k or attack.corruption_size) - attack.corruption_size + 1
-        if last < 1 or (setup.top_k and attack.rank.isdecimal() and int(attack.rank) > last):
-            self._notes.append(f"{setup.label}: {attack} does not fit into {setup.top_k} passages; left out")
-            return
-        target = attack_of(attack.name).target
-        untargeted = 0
-        for question in dataset.questions:
-            if not clean and target(question) is None:
-                untargeted += 1
-            else:
-                yield self._job(dataset, setup, attack, question)
-        if untargeted:
-            what = "questions have" if untargeted > 1 else "question has"
-            self._notes.append(f"{dataset.name}: {untargeted} {what} no incorrect answer for {attack.name}; left out")
-
-    def _job(self, dataset: Dataset, setup: Setup, attack: PlannedAttack, question: EvalQuestion) -> Job:
-        shown, digest = self._cut(question, setup.top_k)
-        config = self._config
-        judge = config.judge if dataset.task == "long" else None
-        certified = attack.corruption_size == 0 and setup.defense in METHODS and (dataset.task != "long" or judge)
-        certify = _certify(config.certify, setup.top_k) if certified else None
-        metric = None if dataset.task == "long" or config.metric == METRIC_OF_TASK[dataset.task] else config.metric
-        functions = {s.name for s in entry_of(setup.defense).settings if s.is_function}
-        about: dict[str, Any] = {
-            "schema": ROW_SCHEMA,
-            "data": [dataset.name, dataset.task, digest],
-            "setup": [setup.defense, setup.settings, setup.top_k, _extractor(setup)],
-            "model": [setup.model.name, self._prints[setup.model]],
-            "attack": [asdict(replace(attack, tasks=())), _code_of("attack", attack.name)],
-            "judge": [judge.name, self._prints[judge]] if judge else None,
-            "certify": asdict(certify) if certify else None,
-            "metric": metric and [metric, _code_of("metric", metric)],
-            "functions": [[name, _code_of("function", f)] for name, f in setup.settings if name in functions and f],
-        }
-        key = hashlib.sha256(canonical(about).encode()).hexdigest()[:24]
-        return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric)
-
-    def _cut(self, question: EvalQuestion, top_k: int | None) -> tuple[EvalQuestion, str]:
-        """The question with its `top_k` best passages, and a hash of all of it."""
-        known = (id(question), top_k)
-        if known not in self._shown:
-            shown = replace(question, passages=question.passages[:top_k])
-            rest = {name: value for name, value in vars(shown).items() if name != "passages"}
-            listed = [(p.text, p.source) for p in shown.passages]
-            self._shown[known] = (shown, hashlib.sha256(canonical([rest, listed]).encode()).hexdigest())
-        return self._shown[known]
+def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAttack, notes: list[str]) -> Iterator[Job]:
+    """One job per question that the attack can be run on."""
+    clean = attack.corruption_size == 0
+    if not clean and (setup.defense == NO_RAG or dataset.task not in attack.tasks):
+        return
+    last = (setup.top_k or attack.corruption_size) - attack.corruption_size + 1
+    if last < 1 or (setup.top_k and attack.rank.isdecimal() and int(attack.rank) > last):
+        notes.append(f"{setup.label}: {attack} does not fit into {setup.top_k} passages; left out")
+        return
+    judge = config.judge if dataset.task == "long" else None
+    certify = config.certify if clean and setup.defense in METHODS and (dataset.task != "long" or judge) else None
+    if certify and setup.top_k is not None:
+        certify = replace(certify, corruption_sizes=tuple(k for k in certify.corruption_sizes if k <= setup.top_k))
+    metric = None if dataset.task == "long" or config.metric == METRIC_OF_TASK[dataset.task] else config.metric
+    functions = {s.name for s in entry_of(setup.defense).settings if s.is_function}
+    about: dict[str, Any] = {
+        "schema": ROW_SCHEMA,
+        "setup": [setup.defense, setup.settings, setup.top_k, _extractor(setup)],
+        "model": [setup.model.name, _fingerprint(setup.model)],
+        "attack": [asdict(replace(attack, tasks=())), _code_of(attack.name)],
+        "judge": [judge.name, _fingerprint(judge)] if judge else None,
+        "certify": asdict(certify) if certify else None,
+        "metric": metric and [metric, _code_of(metric)],
+        "functions": [[name, _code_of(f)] for name, f in setup.settings if name in functions and f],
+    }
+    base = hashlib.sha256(canonical(about).encode())
+    target = attack_of(attack.name).target
+    untargeted = 0
+    for question in dataset.questions:
+        if not clean and target(question) is None:
+            untargeted += 1
+            continue
+        shown = replace(question, passages=question.passages[: setup.top_k])
+        digest = base.copy()
+        listed = [(p.text, p.source) for p in shown.passages]
+        digest.update(canonical([dataset.name, dataset.task, {**vars(shown), "passages": listed}]).encode())
+        key = digest.hexdigest()[:24]
+        yield Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric)
+    if untargeted:
+        notes.append(f"{dataset.name}: {untargeted} without an incorrect answer for {attack.name}; left out")
 
 
-def _certify(spec: CertifySpec | None, top_k: int | None) -> CertifySpec | None:
-    """Return the certificates that so many passages allow."""
-    sizes = tuple(size for size in spec.corruption_sizes if top_k is None or size <= top_k) if spec else ()
-    return replace(spec, corruption_sizes=sizes) if spec and sizes else None
+@lru_cache(maxsize=64)
+def _fingerprint(model: NamedModel) -> str:
+    return model.fingerprint()
 
 
 @lru_cache(maxsize=64)
 def _extractor(setup: Setup) -> str | None:
-    """Return the fingerprint of the extractor, for a method that has one."""
-    if setup.defense not in METHODS or not any(s.name == "extractor" for s in METHODS[setup.defense].settings):
-        return None
+    """Return the fingerprint of spaCy's pipeline, where a setup uses it."""
     if dict(setup.settings).get("extractor") != "spacy":
-        return "words"
+        return None
     from robustrag_integrations.text.spacy_keywords import SpacyKeywordExtractor
 
     return SpacyKeywordExtractor().fingerprint
 
 
 @lru_cache(maxsize=64)
-def _code_of(kind: Literal["function", "metric", "attack"], name: str) -> str | None:
+def _code_of(name: str) -> str | None:
     """Return a hash of the file with a function of the user's, or of an attack's payloads; None for one that ships."""
     if name.startswith(PREFIX):
         return hashlib.sha256(Path(name.removeprefix(PREFIX)).read_bytes()).hexdigest()
-    shipped = ":" not in name and kind != "function"
-    return None if shipped else source_digest(load_object(name))
+    return source_digest(load_object(name)) if ":" in name else None

@@ -6,16 +6,12 @@ questions that only one of the two got right decide.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from robustrag_integrations.evaluation.score.intervals import Interval, bootstrap_mean
 from robustrag_integrations.evaluation.score.rows import AttackSpec, Row, attack_of_row
-
-_Setup = tuple[str, Any]  # its label, and the number of passages
-MOST_SETUPS = 4  # of which each is compared with each; of more, each with the first
 
 
 @dataclass(frozen=True)
@@ -47,35 +43,29 @@ class Comparison:
 
 
 def compare(rows: Iterable[Row]) -> tuple[Comparison, ...]:
-    """Every two setups of a model on the same questions under the same attack; of more than four, each with the first.
+    """Every setup of a model beside the first, vanilla RAG where it was run, on the same questions and attack.
 
-    Vanilla RAG, where it was run, comes first. Questions that one of the two failed on are left out. Of rows there is
-    one per key.
+    Questions that one of the two failed on are left out. Of rows there is one per key.
     """
-    by_attack: dict[tuple[str, str, str, AttackSpec], dict[_Setup, dict[str, Row]]] = {}
+    by_attack: dict[tuple[str, str, str, AttackSpec], dict[str, dict[str, Row]]] = {}
     for row in rows:
         if row.get("error") is None:
             about = (row["dataset"], row["task"], row["model"], attack_of_row(row))
-            by_attack.setdefault(about, {}).setdefault((row["setup"], row.get("top_k")), {})[row["question_id"]] = row
+            by_attack.setdefault(about, {}).setdefault(row["setup"], {})[row["question_id"]] = row
     found = [Comparison(*about, *pair) for about, setups in by_attack.items() for pair in _pairs(setups, about[3])]
     corrected = iter(holm([c.p for c in found if c.p is not None]))
     return tuple(c if c.p is None else replace(c, p_holm=next(corrected)) for c in found)
 
 
-def _pairs(setups: Mapping[_Setup, Mapping[str, Row]], attack: AttackSpec) -> Iterator[tuple[Any, ...]]:
-    keys = sorted(setups, key=lambda key: next(iter(setups[key].values()))["defense"] != "vanilla")
-    names = [name for name, _ in keys]
-    label = {(name, k): name if names.count(name) == 1 else f"{name} k={k}" for name, k in keys}
-    pairs = itertools.combinations(keys, 2) if len(keys) <= MOST_SETUPS else ((keys[0], key) for key in keys[1:])
-    for against, setup in pairs:
-        both = [
-            (setups[setup][q]["scores"], setups[against][q]["scores"]) for q in setups[setup] if q in setups[against]
-        ]
+def _pairs(setups: Mapping[str, Mapping[str, Row]], attack: AttackSpec) -> Iterator[tuple[Any, ...]]:
+    first, *others = sorted(setups, key=lambda name: next(iter(setups[name].values()))["defense"] != "vanilla")
+    for setup in others:
+        both = [(setups[setup][q]["scores"], setups[first][q]["scores"]) for q in setups[setup] if q in setups[first]]
         for measure, score in (("right", "correct"), ("hijacked", "hijacked")):
             scored = [(a[score], b[score]) for a, b in both]
             values = [(float(a), float(b)) for a, b in scored if a is not None and b is not None]
             if values and (measure == "right" or attack.name != "none"):
-                yield label[setup], label[against], measure, *_measured(values)
+                yield setup, first, measure, *_measured(values)
 
 
 def _measured(values: Sequence[tuple[float, float]]) -> tuple[int, int | None, int | None, Interval, float | None]:

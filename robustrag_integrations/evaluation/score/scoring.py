@@ -78,15 +78,9 @@ def score_answer(
 ) -> Scores:
     """Score an answer. An abstention is neither right nor the attacker's answer, whatever its text tells.
 
-    Args:
-        question: the question, with its right answers.
-        answer: the answer of the defence.
-        task: `qa`, `mc` or `long`.
-        judge: rates long answers from 0 to 100.
-        target: the attacker's answer (`AttackedRetrieval.target`); None for the question's `incorrect`.
-        metric: the metric of `qa` and `mc`, from 0 to 1, in place of the task's own (`metrics.metric_of`). Where it
-            fails, the answer scores 0, and `failure` says why.
-        goal: the attacker's success (`AttackedRetrieval.goal`).
+    `target` and `goal` are those of the `AttackedRetrieval`; without a target the attacker wants the question's
+    `incorrect`. `metric` (from 0 to 1) takes the place of the task's own; where it fails, the answer scores 0, and
+    `failure` says why.
     """
     wanted = question.incorrect if target is None or goal != "answer" else target
     text, choice = (ABSTENTION, None) if answer.abstained else (answer.text, answer.choice)

@@ -18,17 +18,13 @@ from robustrag_integrations.metrics import contains_answer
 
 @dataclass(frozen=True)
 class Sureness:
-    """The confidence of one model's isolated replies.
+    """The confidence of one model's isolated replies: of `right` ones, which contain an answer, and `wrong` others.
 
     Attributes:
-        right: number of replies that contain an answer.
-        wrong: number of the others; abstentions are neither.
         area: the area under the curve: the probability that a right reply is surer than a wrong one, where equal ones
             count one half. 0.5 tells nothing.
         level: the confidence, from 0 to 1, from which on replies count as sure where that separates best: the largest
-            difference between the two shares below; of several the lowest.
-        right_from: share of the right replies that are as sure.
-        wrong_from: share of the wrong ones.
+            difference between `right_from` and `wrong_from`, the shares that are as sure; of several the lowest.
     """
 
     model: str

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from robustrag_integrations._util.json_values import restored
 from robustrag_integrations._util.words import count_of
@@ -48,7 +47,6 @@ OUTCOMES = {
     "hijacked": "hijacked",
     "failed": "failed",
 }
-_LONGEST_TABLE = 500  # rows
 _MOST_BAD_LINES = 20
 
 _STYLE = """
@@ -156,15 +154,13 @@ def _facts(run: Run) -> list[tuple[str, str]]:
 def _table(shown: Table) -> Iterator[Element]:
     rows = [
         h("tr", *(h("th" if i < shown.keys else "td", one_line(cell, 80)) for i, cell in enumerate(row)))
-        for row in shown.rows[:_LONGEST_TABLE]
+        for row in shown.rows
     ]
     yield h("h4", one_line(shown.title, 200))
     yield h(
         "div", table([one_line(name, 80) for name in shown.header], rows, cls="summary"), cls="scroll", tabindex="0"
     )
     yield from (h("p", one_line(note, 600), cls="note") for note in shown.notes)
-    if (left := len(shown.rows) - _LONGEST_TABLE) > 0:
-        yield h("p", f"{left} more rows are left out.", cls="note")
 
 
 def _questions(rows: Sequence[Row]) -> Iterator[Element]:
@@ -241,32 +237,23 @@ def _attack(row: Row) -> str:
 
 
 def _about(row: Row) -> list[tuple[str, str]]:
-    wanted = row.get("target") or row.get("incorrect")
-    pairs = [
-        ("Question", visible(row["question"], RESPONSE)),
-        ("Right answer", one_line(" | ".join(row["answers"]), 300) or "(not known)"),
-        ("Attacker wants", one_line(wanted, 200) if wanted else ""),
-        ("Data set", f"{one_line(row['dataset'], 60)}, question {one_line(row['question_id'], 60)}"),
-        ("Model", one_line(row["model"], 100)),
-        ("Attack", _attack(row)),
-        ("Metric", one_line(row.get("metric") or "", 100)),
-        ("Outcome", _scores(row)),
-    ]
-    return [(name, value) for name, value in pairs if value]
-
-
-def _scores(row: Row) -> str:
+    wanted, scores = row.get("target") or row.get("incorrect"), row.get("scores") or {}
     said = OUTCOMES[outcome(row)]
-    scores: Mapping[str, Any] = row["scores"] if row.get("error") is None else {}
     if scores.get("correct") not in (None, 0, 1):
         said += f", score {scores['correct']:.3g}"
-    if scores.get("judge") is not None:
-        said += f", judge {scores['judge']:g} of 100"
     if scores.get("unreadable"):
         said += ", because no score could be read from the judge's replies"
     if scores.get("failure"):
         said += f", because the metric failed: {one_line(scores['failure'], 200)}"
-    return said
+    pairs = [
+        ("Question", visible(row["question"], RESPONSE)),
+        ("Right answer", one_line(" | ".join(row["answers"]), 300) or "(not known)"),
+        ("Attacker wants", one_line(wanted, 200) if wanted else ""),
+        ("Question's name", one_line(row["question_id"], 60)),
+        ("Metric", one_line(row.get("metric") or "", 100)),
+        ("Outcome", said),
+    ]
+    return [(name, value) for name, value in pairs if value]
 
 
 def _remains(run: Run) -> Iterator[Element]:

@@ -23,8 +23,8 @@ _LEGEND = {
 }
 _INTERVALS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
 _TESTS = (
-    "Paired by question; of more than four setups, each is set against the first and no other. alone: questions of "
-    "which it holds for that setup and not for the other. difference: in percentage points, with its paired 95% "
+    "Paired by question. alone: questions of which it holds for that setup and not for the other. difference: in "
+    "percentage points, with its paired 95% "
     "interval. p: exact two-sided McNemar test; p (Holm): corrected for all {count} tests here. They were not planned "
     "beforehand: take them as exploratory."
 )
@@ -164,17 +164,12 @@ def _remarks(line: Line) -> list[str]:
     return found
 
 
-def comparisons_table(found: Sequence[Comparison], most: int | None = None) -> Table:
-    """Every two setups side by side; where there are more than `most`, those with the smallest p."""
-    listed = list(found)
-    notes = [_TESTS.format(count=sum(c.p is not None for c in found))]
-    if most is not None and len(listed) > most:
-        listed = sorted(listed, key=lambda c: 2.0 if c.p is None else c.p)[:most]
-        notes.append(f"{len(found) - most} of {len(found)} lines, with larger p, are left out here.")
-    about = ("data", "model")  # where they differ
-    columns = [(name, show) for name, show in _COMPARED if name not in about or len({show(c) for c in found}) > 1]
+def comparisons_table(found: Sequence[Comparison]) -> Table:
+    """The comparisons of `paired.compare`; data and model have columns where they differ."""
+    columns = [(n, show) for n, show in _COMPARED if n not in ("data", "model") or len({show(c) for c in found}) > 1]
     header = [name for name, _ in columns]
-    rows = [[show(c) for _, show in columns] for c in listed]
+    rows = [[show(c) for _, show in columns] for c in found]
+    notes = [_TESTS.format(count=sum(c.p is not None for c in found))]
     return Table("Differences between setups on the same questions", header, rows, header.index("n"), notes)
 
 

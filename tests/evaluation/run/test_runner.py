@@ -192,7 +192,7 @@ def test_questions_without_a_target_are_named_and_left_out(config, tmp_path) -> 
     path.write_text(json.dumps({"question": "Q?", "answer": "A", "passages": ["A"]}) + "\n{}\n")
     plan = make_plan(config(data=[str(path)], tasks=[], defenses=["vanilla"]))
     assert [job.attack.name for job in plan.jobs] == ["none"]
-    assert any("no incorrect answer for pia" in note for note in plan.notes)
+    assert any("without an incorrect answer for pia" in note for note in plan.notes)
     assert any("1 bad row left out" in note for note in plan.notes)
 
 
@@ -204,7 +204,7 @@ def test_a_metric_that_fails_on_some_answers_costs_these_their_score_and_nothing
     assert failing[0]["scores"]["correct"] == 0.0
     assert failing[0]["scores"]["failure"] == "LookupError: who is Zenda?"
     for certificate in failing[0]["certificates"]:
-        assert (certificate["tau"], certificate["certified"]) == (0.0, False)
+        assert certificate["tau"] == 0.0
     assert [row["scores"]["correct"] for row in done.rows if row not in failing] == [1.0, 1.0]
     [line] = summarise(done.rows)
     assert line.unreadable == 1

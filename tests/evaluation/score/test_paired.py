@@ -59,12 +59,6 @@ def test_attacks_are_compared_apart_by_both_measures_and_all_tests_are_corrected
     assert {c.p_holm for c in found} == {5 * 2**-5}
 
 
-def test_of_many_setups_each_is_compared_with_the_first() -> None:
-    rows = [r for i in range(6) for r in rows_of(f"keyword {i}", [1, 0])]
-    assert [(c.setup, c.against) for c in compare(rows)] == [(f"keyword {i}", "keyword 0") for i in range(1, 6)]
-    assert len(compare(rows[:8])) == 6
-
-
 def test_scores_that_are_no_yes_or_no_have_an_interval_and_no_test() -> None:
     rows = rows_of("vanilla", [0, 1], defense="vanilla", task="long") + [
         row(i, setup="keyword", task="long", scores={"correct": 0.7, "judge": 70.0}) for i in range(2)
