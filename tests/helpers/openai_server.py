@@ -6,7 +6,8 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -196,6 +197,19 @@ class LoopbackServer:
                 pass
 
         return Handler
+
+
+@contextmanager
+def served(reply: Callable[[Any], str | Reply], *, whole: bool = False, **settings: Any) -> Iterator[Any]:
+    """A server that replies so, and a model of the core that asks it."""
+    from robustrag_integrations import OpenAIModel
+
+    with LoopbackServer(reply, whole_requests=whole) as server:
+        model = OpenAIModel("m", server.url, **{"attempts": 1, **settings})
+        try:
+            yield server, model
+        finally:
+            model.close()
 
 
 def _asked(request: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 
 import pytest
@@ -22,7 +22,6 @@ from robustrag_integrations import (
     QuorumError,
     RobustAnswer,
 )
-from robustrag_integrations.models.threads import BACKGROUND
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.scripted import BARE, split
 
@@ -66,14 +65,6 @@ async def test_a_synchronous_function_does_not_block_the_event_loop() -> None:
     await defense(CallableModel(llm)).aanswer("q", ["x"] * 3)
     ticking.cancel()
     assert ticks >= 3
-
-
-async def test_synchronous_answers_work_inside_a_running_loop_with_an_asynchronous_function() -> None:
-    async def llm(prompt: str) -> str:
-        await asyncio.sleep(0)
-        return "a"
-
-    assert defense(CallableModel(async_fn=llm)).answer("q", ["x"] * 3).evidence["counts"] == {"a": 3}
 
 
 async def test_cancelling_an_answer_cancels_its_calls_and_leaves_no_task() -> None:
@@ -144,38 +135,6 @@ def test_a_model_that_samples_is_warned_of() -> None:
     answer = defense(CallableModel(lambda p: "a", samples=True)).answer("q", ["x"] * 5)
     assert any("samples" in w for w in answer.warnings)
     assert not any("samples" in w for w in defense(CallableModel(lambda p: "a")).answer("q", ["x"] * 5).warnings)
-
-
-def test_a_stream_that_nobody_reads_holds_no_slot() -> None:
-    def pieces(prompt: str):
-        yield "par"
-        yield "is"
-
-    model = CallableModel(lambda prompt: "paris", stream_fn=pieces, max_concurrency=1, timeout=5)
-    unread = [defense(model).stream("q", ["a", "b", "c"]) for _ in range(3)]
-    assert [next(stream) for stream in unread] == ["par"] * 3
-    assert defense(model).answer("q", ["a", "b", "c"]).text == "paris"
-    assert ["".join(stream) for stream in unread] == ["is"] * 3
-
-
-async def test_closing_a_stream_closes_the_models_own() -> None:
-    closed: list[str] = []
-
-    async def say(prompt: str) -> str:
-        return "paris"
-
-    async def pieces(prompt: str):
-        try:
-            yield "par"
-            yield "is"
-        finally:
-            await asyncio.sleep(0.01)
-            closed.append("closed")
-
-    stream = defense(CallableModel(async_fn=say, async_stream_fn=pieces)).astream("q", ["a", "b", "c"])
-    assert await anext(stream) == "par"
-    await stream.aclose()
-    assert closed == ["closed"]
 
 
 def test_synchronous_calls_of_a_coroutine_function_share_one_loop_and_one_cap() -> None:
@@ -297,26 +256,6 @@ def test_loops_in_which_answers_waited_for_a_slot_are_freed() -> None:
     assert sum(loop() is not None for loop in loops) <= 1
 
 
-def test_an_iterator_may_be_closed_in_the_thread_of_its_loop() -> None:
-    async def numbers() -> AsyncGenerator[int, None]:
-        for number in range(9):
-            yield number
-
-    begun = BACKGROUND.iterate(numbers())
-    assert next(begun) == 0
-
-    async def close(dropped: Iterator[int]) -> str:
-        dropped.close()  # type: ignore[attr-defined]
-        return "closed"
-
-    said: list[str] = []
-    caller = threading.Thread(target=lambda: said.append(BACKGROUND.run(close(begun))), daemon=True)
-    caller.start()
-    caller.join(10)
-    assert said == ["closed"]
-    assert list(BACKGROUND.iterate(numbers())) == list(range(9))
-
-
 # --- functions that exit
 
 
@@ -389,10 +328,3 @@ def test_an_interrupt_interrupts_and_no_further_call_is_made(style: str) -> None
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(asked(made, style, ["a", "b", "c"]))
     assert len(calls) == 1
-
-
-async def test_a_function_that_raises_stop_iteration_fails_as_any_other() -> None:
-    model = CallableModel(lambda prompt: next(iter(())))
-    [response] = await asyncio.wait_for(model.agenerate([Prompt("x")], "isolated"), 20)
-    assert "StopIteration" in (response.error or "")
-    assert "StopIteration" in (model.generate([Prompt("x")], "isolated")[0].error or "")

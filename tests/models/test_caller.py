@@ -20,10 +20,8 @@ from robustrag_integrations import CallableModel, ModelError
 from robustrag_integrations.models import caller
 from robustrag_integrations.models.base import Response, Until
 from robustrag_integrations.models.caller import MOST_LEFT, CallLimits, await_within, is_busy, retry_after
-from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.leaks import nothing_left
-from tests.helpers.scripted import ScriptedModel
 
 PROMPTS = [Prompt(f"prompt {i}", (0, 8)) for i in range(6)]
 STYLES = ("synchronous", "asynchronous")
@@ -137,15 +135,6 @@ def test_a_failed_call_is_in_and_what_enough_raises_comes_out() -> None:
         asked(CallableModel(fails), "synchronous", Until(broken, wave_size=2))
 
 
-def test_models_that_answer_together_are_asked_in_waves() -> None:
-    model = ScriptedModel(lambda text: "said")
-    replies = model.generate_until(PROMPTS, "isolated", until(4, wave_size=2))
-    assert len(model.asked) == heard(replies) == 4
-    again = asyncio.run(TwoModels(model, model).agenerate_until(PROMPTS, "isolated", until(1)))
-    assert heard(again) == 6, "without waves, all are asked together"
-    assert model.generate_until([], "isolated", until(1)) == []
-
-
 async def test_a_call_that_somebody_else_cancelled_costs_its_group_alone() -> None:
     async def say(prompt: str) -> str:
         if prompt == "prompt 3":
@@ -250,23 +239,6 @@ def test_neither_an_event_loop_nor_the_interpreter_waits_for_a_function_that_was
     subprocess.run([sys.executable, "-c", HANGING], check=True, timeout=120)
 
 
-async def test_cancelling_gives_up_a_synchronous_call() -> None:
-    limits, begun, release = CallLimits(), threading.Event(), threading.Event()
-
-    def slow() -> None:
-        begun.set()
-        release.wait(60)
-
-    task = asyncio.create_task(limits.in_thread(slow))
-    await asyncio.to_thread(begun.wait, 20)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert limits.left == 1
-    release.set()
-    assert await asyncio.to_thread(eventually, lambda: not limits.left)
-
-
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_stream_is_given_up_and_closed_by_its_thread(asynchronous: bool) -> None:
     release, closed = threading.Event(), threading.Event()
@@ -288,22 +260,6 @@ def test_a_stream_is_given_up_and_closed_by_its_thread(asynchronous: bool) -> No
     assert not closed.is_set()
     release.set()
     assert closed.wait(20)
-
-
-async def test_asynchronous_streams_give_all_pieces_and_the_iterators_own_error() -> None:
-    def pieces(end: Exception | None) -> Iterator[str]:
-        for number in range(100):
-            yield str(number)
-        if end is not None:
-            raise end
-
-    limits = CallLimits(1, 60)
-    assert [p async for p in limits.iterate(limits.iterate_in_thread(pieces, None))] == [str(n) for n in range(100)]
-    broken = CallLimits().iterate_in_thread(pieces, ConnectionError("reset"))
-    assert [await anext(broken) for _ in range(100)] == [str(n) for n in range(100)]
-    with pytest.raises(ConnectionError, match="reset"):
-        await anext(broken)
-    assert not limits.left
 
 
 async def test_a_cancellation_that_comes_just_when_the_result_does_is_not_lost() -> None:
@@ -438,19 +394,6 @@ def test_the_wait_is_as_long_as_the_server_says_and_an_hour_is_not_waited_for() 
     busy = Busy(1, retry_after="3600")
     assert "3600 seconds, more than are waited for" in (busy.model().generate([Prompt("a")], "final")[0].error or "")
     assert busy.calls == 1
-
-
-def test_a_stream_that_has_begun_is_not_asked_for_again(quick: None) -> None:
-    calls = []
-
-    def pieces(prompt: str) -> Iterator[str]:
-        calls.append(prompt)
-        yield "half"
-        raise Refused(503)
-
-    with pytest.raises(ModelError):
-        list(CallableModel(lambda prompt: "", stream_fn=pieces).stream(Prompt("a")))
-    assert len(calls) == 1
 
 
 async def test_the_wait_is_doubled_up_to_the_longest_and_has_jitter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,8 +124,3 @@ def test_a_new_entry_is_known_to_the_command_line_and_to_evaluations(
     assert NamedModel("toy:Anna Lind", max_new_tokens=4).load().description == "toy:Anna Lind"
     assert not takes("toy:x", "base_url")
     assert not NamedModel("toy:x").gives_probabilities
-
-
-def test_a_new_entry_goes_into_an_evaluations_file(toy: Provider, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["eval", "--model", "nowhere"]) == 2
-    assert "toy:WORDS" in capsys.readouterr().err

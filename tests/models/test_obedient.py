@@ -61,11 +61,3 @@ def test_overthinking_costs_reasoning_and_leaves_the_answer() -> None:
     assert answer.text == "Anna Lind"
     assert answer.reasoning_chars > 500
     assert score_answer(QUESTION, answer, "qa", target=planted.target, goal=planted.goal).hijacked is None
-
-
-@pytest.mark.parametrize("target", ["John F. Kennedy", "St. Moritz", "1802", "Dr. Ek"])
-def test_the_whole_target_is_said(target: str) -> None:
-    question = EvalQuestion("q", "Who?", ("Anna",), target)
-    for name in ("pia", "conditional", "pidp", "hidden-html", "hierarchy"):
-        planted = plan_attack(name, question, CLEAN)
-        assert VanillaRAG(model()).answer("Who?", planted.passages).text == target, name

@@ -19,7 +19,6 @@ from tests.helpers.endpoint import (
     asking,
     create_app,
     posted,
-    running,
     service,
     serving,
     started,
@@ -189,14 +188,3 @@ def test_an_answer_under_way_is_finished_when_the_server_stops_or_told_to_come_b
         asker.join(30)
     assert replies[0][0] == status
     assert replies[0][1].get("retry-after") == ("1" if status == 503 else None)
-
-
-@pytest.mark.parametrize("seconds", [1, 30])
-def test_how_long_an_idle_connection_is_kept_is_an_option(seconds: int) -> None:
-    with running(create_app(service(says_anna)), keep_alive=seconds) as address, ExitStack() as held:
-        raw = connected(held, address, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        read = b""
-        while not read.endswith(b'{"status": "ok"}'):
-            read += raw.recv(4096)
-        time.sleep(2.5)
-        assert is_closed(raw) == (seconds == 1)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -72,11 +70,6 @@ def test_a_bad_request_is_refused_in_openais_shape(address: str, name: str) -> N
     assert len(reply["error"]["message"]) <= 1000
 
 
-@pytest.mark.parametrize("name", ["LOCALHOST:8400", "127.0.0.1:1", "[::1]:8400"])
-def test_the_servers_own_names_are_let_in_with_any_port(address: str, name: str) -> None:
-    assert posted(address, asking(), {"Host": name})[0] == 200
-
-
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -128,20 +121,6 @@ def test_headers_that_never_end_are_given_up(address: str) -> None:
     assert sent < 5_000_000
 
 
-def test_headers_are_read_by_the_parser_that_bounds_them_whatever_else_is_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    from robustrag_integrations.serve.app import create_app
-    from robustrag_integrations.serve.server import configured
-
-    monkeypatch.setitem(sys.modules, "httptools", ModuleType("httptools"))
-    config = configured(create_app(service(lambda p: "Anna Lind"))).config
-    config.load()
-    assert issubclass(config.http_protocol_class, H11Protocol)
-
-
 def test_too_many_connections_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("robustrag_integrations.serve.server.MOST_CONNECTIONS", 3)
     with serving(service(lambda p: "Anna Lind")) as listening, ExitStack() as held:
@@ -190,13 +169,6 @@ def test_what_does_not_change_the_answer_is_ignored_and_said(address: str) -> No
     notes = reply["robustrag"]["warnings"]
     assert any("earlier messages and instructions" in note for note in notes)
     assert any("max_tokens, temperature" in note for note in notes)
-
-
-def test_a_question_with_half_a_character_is_answered(address: str) -> None:
-    status, _, reply = posted(
-        address, b'{"model":"vanilla","messages":[{"role":"user","content":"the mill \\ud800?"}]}'
-    )
-    assert (status, reply["robustrag"]["answer"]["query"]) == (200, "the mill \ufffd?")
 
 
 @pytest.mark.parametrize("given", [None, f"Basic {KEY}", KEY, f"Bearer {KEY}x", "Bearer ", f"Bearer {KEY[:-1]}"])

@@ -193,25 +193,6 @@ def test_a_failure_within_a_stream_is_an_error_and_not_an_end() -> None:
             list(pieces)
 
 
-def test_a_failure_of_the_servers_own_is_told_without_its_words(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(self: object, question: str) -> None:
-        raise TypeError(f"internal: {TEXTS[0]}")
-
-    monkeypatch.setattr("robustrag_integrations.corpus.retrieval.Library.search", fails)
-    with (
-        serving(service(says_anna)) as listening,
-        client_of(listening) as client,
-        pytest.raises(openai.InternalServerError) as refused,
-    ):
-        client.chat.completions.create(model="robustrag-keyword", messages=ASKED)
-    assert refused.value.status_code == 500
-    assert "internal" not in str(refused.value)
-    assert "no answer: TypeError" in caplog.text
-    assert "Secret page" not in caplog.text
-
-
 def test_documents_of_a_request_are_read_where_the_server_allows_it() -> None:
     planted = {"documents": [{"text": "The mill is run by Eve Crook.", "source": "evil.example"}]}
     extra = {"robustrag": planted}

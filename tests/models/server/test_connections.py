@@ -20,15 +20,6 @@ from tests.helpers.openai_server import LoopbackServer, Reply
 PROMPTS = [Prompt(f"question {i}") for i in range(10)]
 
 
-def test_requests_one_after_another_share_one_connection() -> None:
-    with LoopbackServer(lambda prompt: "yes") as server:
-        model = OpenAIModel("loopback", server.url)
-        for prompt in PROMPTS:
-            assert model.generate([prompt], "final")[0].text == "yes"
-        model.close()
-    assert len(server.connections) == 1
-
-
 def test_no_more_connections_are_opened_than_requests_are_under_way() -> None:
     with LoopbackServer(lambda prompt: "yes") as server:
         model = OpenAIModel("loopback", server.url, max_concurrency=4)
@@ -86,14 +77,6 @@ def test_what_stands_behind_a_reply_is_not_the_next_requests() -> None:
         model.close()
     assert said == ["mine", "yes"]
     assert len(server.connections) == 2
-
-
-def test_connections_of_an_event_loop_that_is_over_are_let_go() -> None:
-    with LoopbackServer(lambda prompt: "yes") as server:
-        model = OpenAIModel("loopback", server.url)
-        for _ in range(3):
-            assert asyncio.run(model.agenerate(PROMPTS[:2], "isolated"))[0].text == "yes"
-        assert len(model._connection._clients._made) == 1
 
 
 def test_further_fields_reach_the_server() -> None:

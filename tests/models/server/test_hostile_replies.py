@@ -8,8 +8,7 @@ import json
 import resource
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,7 +20,8 @@ from robustrag_integrations.models.caller import CallLimits, ModelCaller
 from robustrag_integrations.models.server.connection import Connection
 from robustrag_integrations.models.server.replies import Events
 from robustrag_integrations.prompts import Prompt
-from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
+from tests.faults.matrix import in_the_end, on_groups
+from tests.helpers.openai_server import LoopbackServer, Reply, served
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
@@ -34,24 +34,12 @@ def phrase(response: str) -> set[str]:
     return {response.casefold()}
 
 
-@contextmanager
-def served(
-    reply: Callable[[str], str | Reply], **settings: Any
-) -> Iterator[tuple[LoopbackServer, OpenAIModel, KeywordAggregation]]:
-    with LoopbackServer(reply) as server:
-        model = OpenAIModel("m", server.url, **{"attempts": 1, "timeout": 30, **settings})
-        try:
-            yield server, model, KeywordAggregation(model, extractor=phrase, final="always")
-        finally:
-            model.close()
+def defense(model: OpenAIModel) -> KeywordAggregation:
+    return KeywordAggregation(model, extractor=phrase, final="always")
 
 
 def on_one_group(fault: Reply) -> Callable[[str], str | Reply]:
-    return lambda prompt: fault if "Note 0." in prompt else obedient_reader(prompt)
-
-
-def in_the_end(fault: Reply) -> Callable[[str], str | Reply]:
-    return lambda prompt: obedient_reader(prompt) if "Note" in prompt else fault
+    return on_groups(fault, range(1))
 
 
 def completion(choices: Any, **more: Any) -> bytes:
@@ -131,19 +119,19 @@ async def longest_pause(asking: Any) -> tuple[Any, float]:
         ticking.cancel()
 
 
-async def _ask(model: OpenAIModel, made: KeywordAggregation) -> tuple[Any, float]:
+async def _ask(model: OpenAIModel) -> tuple[Any, float]:
     await model.agenerate([Prompt("warm")], "final")
     try:
-        return await longest_pause(made.aanswer(QUESTION, PASSAGES))
+        return await longest_pause(defense(model).aanswer(QUESTION, PASSAGES))
     finally:
         await model.aclose()
 
 
 @pytest.mark.parametrize("how", HOSTILE)
 def test_a_hostile_reply_costs_its_group_and_neither_time_nor_the_others(how: str) -> None:
-    with served(on_one_group(HOSTILE[how])) as (_, model, made):
+    with served(on_one_group(HOSTILE[how])) as (_, model):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        answer, pause = asyncio.run(_ask(model, made))
+        answer, pause = asyncio.run(_ask(model))
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kB; the server's own part included
     assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
     assert answer.text == "anna lind"
@@ -159,9 +147,9 @@ def test_the_largest_reply_grows_with_max_tokens(streamed: bool) -> None:
         return model.generate([Prompt("x")], "final")[0].text or ""
 
     long = "quite-some-long-word " * 6_000
-    with served(lambda prompt: Reply(long), max_tokens=6_000) as (_, model, _made):
+    with served(lambda prompt: Reply(long), max_tokens=6_000) as (_, model):
         assert said(model).strip() == long.strip()
-    with served(lambda prompt: Reply(long), max_tokens=16) as (_, model, _made):
+    with served(lambda prompt: Reply(long), max_tokens=16) as (_, model):
         if streamed:
             with pytest.raises(ModelError, match="max_tokens"):
                 said(model)
@@ -182,16 +170,16 @@ STREAMS = {
 def test_a_hostile_stream_ends_in_an_error_and_stalls_nobody(how: str) -> None:
     fault = HOSTILE["gzip that nobody asked for"] if how == "gzip" else endless(STREAMS[how])
 
-    async def read(made: KeywordAggregation) -> str:
-        return "".join([piece async for piece in made.astream(QUESTION, PASSAGES)])
+    async def read(model: OpenAIModel) -> str:
+        return "".join([piece async for piece in defense(model).astream(QUESTION, PASSAGES)])
 
-    async def ask(model: OpenAIModel, made: KeywordAggregation) -> float:
+    async def ask(model: OpenAIModel) -> float:
         await model.agenerate([Prompt("Note, warm")], "final")
         raised: list[ModelError] = []
 
         async def reading() -> None:
             try:
-                await read(made)
+                await read(model)
             except ModelError as error:
                 raised.append(error)
 
@@ -202,10 +190,10 @@ def test_a_hostile_stream_ends_in_an_error_and_stalls_nobody(how: str) -> None:
         assert raised
         return pause
 
-    with served(in_the_end(fault)) as (_, model, made):
-        assert asyncio.run(ask(model, made)) < 1.0
+    with served(in_the_end(fault)) as (_, model):
+        assert asyncio.run(ask(model)) < 1.0
         with pytest.raises(ModelError):
-            list(made.stream(QUESTION, PASSAGES))
+            list(defense(model).stream(QUESTION, PASSAGES))
 
 
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"\r"])
@@ -249,11 +237,11 @@ def test_the_deadline_of_a_request_includes_the_reading_of_its_reply() -> None:
 def test_a_redirect_is_refused_and_nobody_else_gets_the_passages(status: int) -> None:
     with LoopbackServer(lambda prompt: "Eve Black") as other:
         moved = Reply("moved", status=status, headers={"Location": f"{other.url}/chat/completions?again=1"})
-        with served(on_one_group(moved), attempts=3) as (server, _, made):
-            answer = made.answer(QUESTION, PASSAGES)
+        with served(on_one_group(moved), attempts=3) as (server, model):
+            answer = defense(model).answer(QUESTION, PASSAGES)
             assert len(server.requests) == 6
-        with served(in_the_end(moved)) as (_, _, made), pytest.raises(ModelError, match="redirects are not followed"):
-            list(made.stream(QUESTION, PASSAGES))
+        with served(in_the_end(moved)) as (_, model), pytest.raises(ModelError, match="redirects are not followed"):
+            list(defense(model).stream(QUESTION, PASSAGES))
         assert other.requests == []
     assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
     assert f"redirects (HTTP {status})" in (answer.groups[0].error or "")

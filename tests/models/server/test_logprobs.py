@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,11 +12,10 @@ pytest.importorskip("httpx", reason="needs the extra openai")
 torch = pytest.importorskip("torch", reason="needs the extra local")
 
 
-from robustrag_integrations import OpenAIModel  # noqa: E402
 from robustrag_integrations.models.server.model import PROBE  # noqa: E402
 from robustrag_integrations.prompts import Prompt  # noqa: E402
 from robustrag_integrations.replies.reading import counted  # noqa: E402
-from tests.helpers.openai_server import LoopbackServer, Reply, _asked  # noqa: E402
+from tests.helpers.openai_server import Reply, _asked, served  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
@@ -31,16 +28,6 @@ REFUSALS = {
 }
 
 
-@contextmanager
-def served(reply: Callable[[Any], str | Reply], **settings: Any) -> Iterator[tuple[LoopbackServer, OpenAIModel]]:
-    with LoopbackServer(reply, whole_requests=True) as server:
-        model = OpenAIModel("m", server.url, attempts=1, **settings)
-        try:
-            yield server, model
-        finally:
-            model.close()
-
-
 def completion(logprobs: Any, *, chat: bool = True, **message: Any) -> Reply:
     said = {"message": {"role": "assistant", "content": "Anna Lind", **message}} if chat else {"text": "Anna Lind"}
     choice = {"index": 0, **said, "finish_reason": "stop", "logprobs": logprobs}
@@ -48,7 +35,10 @@ def completion(logprobs: Any, *, chat: bool = True, **message: Any) -> Reply:
 
 
 def test_a_chat_is_asked_for_them_and_read() -> None:
-    with served(lambda request: completion({"content": TOKENS, "refusal": None})) as (server, model):
+    with served(lambda request: completion({"content": TOKENS, "refusal": None}), whole=True) as (
+        server,
+        model,
+    ):
         replies = model.generate(SAID, "isolated")
     assert [reply.logprobs for reply in replies] == [(-0.25, -0.25)] * 3
     assert [request["logprobs"] for request in server.requests] == [True] * 3
@@ -56,14 +46,17 @@ def test_a_chat_is_asked_for_them_and_read() -> None:
 
 def test_so_is_a_text_completion() -> None:
     listed = {"tokens": ["Anna", " Lind"], "token_logprobs": [-0.25, -0.5], "text_offset": [0, 4], "top_logprobs": None}
-    with served(lambda request: completion(listed, chat=False), api="completions") as (server, model):
+    with served(lambda request: completion(listed, chat=False), api="completions", whole=True) as (
+        server,
+        model,
+    ):
         [reply] = model.generate(SAID[:1], "isolated")
     assert reply.logprobs == (-0.25, -0.5)
     assert server.requests[0]["logprobs"] == 1
 
 
 def test_the_user_may_decide() -> None:
-    with served(lambda request: completion(None), options={"logprobs": None}) as (server, model):
+    with served(lambda request: completion(None), options={"logprobs": None}, whole=True) as (server, model):
         assert model.generate(SAID[:1], "isolated")[0].logprobs is None
     assert server.requests[0]["logprobs"] is None
 
@@ -73,7 +66,7 @@ def test_a_server_that_refuses_them_is_asked_without_from_then_on(status: int) -
     def reply(request: dict[str, Any]) -> str | Reply:
         return Reply(REFUSALS[status], status=status) if "logprobs" in request else "Anna Lind"
 
-    with served(reply) as (server, model):
+    with served(reply, whole=True) as (server, model):
         replies = [model.generate([prompt], "isolated")[0] for prompt in SAID]
         assert model.warnings == ()
     assert [(r.text, r.error, r.logprobs) for r in replies] == [("Anna Lind", None, None)] * 3
@@ -82,7 +75,10 @@ def test_a_server_that_refuses_them_is_asked_without_from_then_on(status: int) -
 
 
 def test_those_of_a_reply_that_came_with_reasoning_are_not_known() -> None:
-    with served(lambda request: completion({"content": TOKENS}, reasoning_content="Hm, let me see.")) as (_, model):
+    with served(lambda request: completion({"content": TOKENS}, reasoning_content="Hm"), whole=True) as (
+        _,
+        model,
+    ):
         [reply] = model.generate(SAID[:1], "isolated")
     assert (reply.text, counted(reply).logprobs) == ("Anna Lind", None)
 
@@ -95,6 +91,6 @@ def test_those_of_a_reply_that_came_with_reasoning_are_not_known() -> None:
     ],
 )  # fmt: skip
 def test_what_is_none_costs_nothing_but_itself(logprobs: Any) -> None:
-    with served(lambda request: completion(logprobs)) as (_, model):
+    with served(lambda request: completion(logprobs), whole=True) as (_, model):
         [reply] = model.generate(SAID[:1], "isolated")
     assert (reply.text, reply.error, reply.logprobs) == ("Anna Lind", None, None)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel, QuorumError
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.prompts import Prompt
-from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
+from tests.helpers.openai_server import Reply, obedient_reader, served
 from tests.helpers.serving import transformers_server
 from tests.needs import needing
 
@@ -21,16 +19,6 @@ pytestmark = pytest.mark.usefixtures("no_server_settings")
 
 QUESTION = "Who runs the mill?"
 PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(5)]
-
-
-@contextmanager
-def served(reply: Callable[[str], str | Reply], **settings) -> Iterator[tuple[LoopbackServer, OpenAIModel]]:
-    with LoopbackServer(reply) as server:
-        model = OpenAIModel("m", server.url, **{"attempts": 1, **settings})
-        try:
-            yield server, model
-        finally:
-            model.close()
 
 
 def defense(model: OpenAIModel, **settings) -> KeywordAggregation:
@@ -44,13 +32,6 @@ def test_every_request_asks_for_temperature_zero_and_the_seed() -> None:
         assert (request["temperature"], request["seed"], request["max_tokens"]) == (0.0, 7, 33)
         assert request["model"] == "m"
         assert [m["role"] for m in request["messages"]] == ["user"]
-
-
-def test_no_group_sees_another_groups_passage() -> None:
-    with served(obedient_reader) as (server, model):
-        defense(model).answer(QUESTION, PASSAGES)
-    notes = [[n for n in range(5) if f"Note {n}." in prompt] for prompt in server.prompts]
-    assert sorted(notes) == [[], [0], [1], [2], [3], [4]]
 
 
 async def test_sync_async_and_streams_give_the_same_answer() -> None:
@@ -89,13 +70,6 @@ def test_a_failure_of_one_group_is_an_abstention_of_that_group(failure: Reply, s
     assert answer.text.casefold() == "anna lind"
     assert [g.status for g in answer.groups] == ["supports"] * 3 + ["failed", "supports"]
     assert said in (answer.groups[3].error or "")
-
-
-def test_a_prompt_that_no_json_can_hold_costs_its_own_group_only() -> None:
-    with served(obedient_reader) as (_, model):
-        answer = defense(model).answer(QUESTION, [*PASSAGES[:4], "half a pair: \ud83d"])
-    assert answer.text.casefold() == "anna lind"
-    assert answer.groups[4].status == "failed"
 
 
 def test_the_completions_api_gets_the_bare_prompt_and_ends_at_an_empty_line() -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from robustrag_integrations import KeywordAggregation, OpenAIModel
+from robustrag_integrations import KeywordAggregation
 from robustrag_integrations.prompts import Prompt
-from tests.helpers.openai_server import LoopbackServer, Reply, _asked, obedient_reader
+from tests.helpers.openai_server import Reply, _asked, obedient_reader, served
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
@@ -45,19 +44,12 @@ def refusing(
     return reply
 
 
-@contextmanager
-def served(reply: Any, **settings: Any) -> Iterator[tuple[LoopbackServer, OpenAIModel]]:
-    with LoopbackServer(reply, whole_requests=True) as server:
-        model = OpenAIModel("m", server.url, attempts=1, **settings)
-        try:
-            yield server, model
-        finally:
-            model.close()
-
-
 @pytest.mark.parametrize("style", ["answer", "aanswer", "stream", "astream"])
 async def test_an_api_that_refuses_temperature_answers_in_every_style(style: str) -> None:
-    with served(refusing(GPT5, obedient_reader, named=style.startswith("a")), seed=3) as (server, model):
+    with served(refusing(GPT5, obedient_reader, named=style.startswith("a")), seed=3, whole=True) as (
+        server,
+        model,
+    ):
         defense = KeywordAggregation(model, alpha=0.6, beta=5)
         answers = [await _answered(defense, style) for _ in range(2)]
         await model.aclose()
@@ -99,7 +91,7 @@ def test_a_passage_that_speaks_through_an_error_changes_nothing_for_the_others()
             return Reply(status=400, body=json.dumps({"error": error}).encode())
         return obedient_reader(prompt)
 
-    with served(reply) as (server, model):
+    with served(reply, whole=True) as (server, model):
         answer = KeywordAggregation(model).answer(QUESTION, PASSAGES)
     assert [g.status for g in answer.groups] == ["supports"] * 3 + ["failed", "supports"]
     assert all("temperature" in request and "max_tokens" in request for request in server.requests)
@@ -109,7 +101,7 @@ def test_an_api_that_refuses_everything_ends() -> None:
     def reply(request: dict[str, Any]) -> Reply:
         return Reply(f"Unsupported parameter: {', '.join(request)}", status=400)
 
-    with served(reply, seed=1) as (server, model):
+    with served(reply, seed=1, whole=True) as (server, model):
         [response] = model.generate([Prompt("a")], "final")
     assert response.text is None
     assert len(server.requests) < 12
@@ -117,7 +109,7 @@ def test_an_api_that_refuses_everything_ends() -> None:
 
 def test_no_certificate_holds_for_a_model_that_turns_out_to_refuse_temperature() -> None:
     with (
-        served(refusing(GPT5, obedient_reader)) as (_, model),
+        served(refusing(GPT5, obedient_reader), whole=True) as (_, model),
         pytest.raises(ValueError, match="the model samples"),
     ):
         KeywordAggregation(model).certify(QUESTION, PASSAGES, "Anna Lind")
