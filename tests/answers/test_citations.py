@@ -43,8 +43,6 @@ def test_without_isolation_nobody_can_be_cited() -> None:
     ("text", "marked"),
     [
         ("Karl Gross won.", "Karl Gross [1] won."),
-        ("KARL-GROSS won, and Karl Gross lost.", "KARL-GROSS won, and Karl Gross [1] lost."),
-        ("Nobody won.", "Nobody won. [1]"),
         ("Karlgross, Karl Grossmann", "Karlgross, Karl Grossmann [1]"),
         ("Hans Wolf [1][2] 【3†source】 [^4] won [5, 6].", "Hans Wolf won. [1]"),
         ("", "[1]"),
@@ -59,7 +57,6 @@ def test_markers_stand_after_what_is_supported_and_the_models_own_are_taken_out(
     [
         ("karl gross", "KARL-GROSS, Karl  Gross and Karl Grossmann", "Karl  Gross"),
         ("15", "2015, 15 and 15th", "15"),
-        ("9:00-17:00", "open 9:00 - 17:00", "9:00 - 17:00"),
         ("c++", "C++ and C", "C++"),
         ("北京", "答案是北京市", "北京"),
         ("...", "a ... b", None),
@@ -101,7 +98,6 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
     ("change", "message"),
     [
         ({"schema": "other"}, "schema is 'other'"),
-        ({"radius": "2"}, "radius must be int"),
         ({"groups": [{"index": 0}]}, "groups.0. lacks one of passage_ids"),
         ({"groups": 3}, "groups must be a list"),
     ],

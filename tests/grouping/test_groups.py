@@ -60,15 +60,6 @@ def test_any_other_text_is_a_metadata_entry_and_who_lacks_it_shares_a_group() ->
     )
 
 
-@pytest.mark.parametrize(("given", "meant"), [("orgin", "origin"), ("Sites", "site"), ("pasage", "passage")])
-def test_a_misspelt_unit_is_an_error_that_names_the_right_one(given: str, meant: str) -> None:
-    with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
-        KeywordAggregation(CallableModel(lambda prompt: "x"), group_by=given)
-    isolate(["a"], by=lambda passage: passage.metadata.get(given))
-    for entry in ("author", "original", "website", "page", "side"):
-        isolate([Passage("a", metadata={entry: "b"})], by=entry)
-
-
 # Sites
 
 

@@ -77,11 +77,3 @@ def test_a_source_that_is_no_name_is_none(make: Any) -> None:
     answer = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE).answer("q", passages)
     assert [len(g.passage_ids) for g in answer.groups] == [1, 5]
     assert answer.explain()
-
-
-def test_groups_of_several_passages_carry_a_warning() -> None:
-    model = ScriptedModel(lambda text: "x", lambda prompt: "x")
-    defense = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE, group_size=2, alpha=0.5)
-    [warning] = defense.answer("q", [f"x {i}" for i in range(8)]).warnings
-    assert warning.startswith("groups of 2 adjacent passages")
-    assert "may change the answer" in warning

@@ -11,7 +11,6 @@ import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.errors import TooFewVotesError
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Quorum
@@ -230,14 +229,6 @@ def test_below_min_groups_the_answer_is_an_abstention_that_says_why_and_nothing_
     assert vote(["no a", "no b", "no c"], min_groups=3).text == "no"
     assert vote([], min_groups=1).abstained
     assert vote(["no a", "no b", "no c"], min_groups=3, weights={"0.txt": 0}).abstained  # who has no vote is none
-
-
-def test_below_either_minimum_an_error_may_be_raised_instead() -> None:
-    with pytest.raises(TooFewVotesError, match="2 groups, below min_groups=3") as caught:
-        vote(["no a", "no b"], min_groups=3, below="raise")
-    assert caught.value.robustness.abstained
-    with pytest.raises(TooFewVotesError, match="radius is 0, below min_radius=1"):
-        vote(["no a", "yes b", "no c"], min_radius=1, below="raise")
 
 
 @pytest.mark.parametrize(

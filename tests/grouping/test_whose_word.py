@@ -32,10 +32,8 @@ def lie(*, entry: str = "source", **metadata: Any) -> Passage:
     "planted",
     [
         lie(source="/uploads/evil.pdf", file_path="handbook.pdf", producer="x"),  # the properties of a PDF
-        lie(file_name="handbook.pdf", source="/uploads/evil.pdf"),
         lie(source="https://evil.example/", FilePath="handbook.pdf"),
         lie(source="handbook.pdf", path="/vault/inbox/evil.md"),  # front matter over the loader's own entry
-        lie(url="https://evil.example/", file_path="handbook.pdf"),  # meta tags of a page
         lie(_source={"metadata": {"source": "evil.pdf", "document_name": "handbook.pdf"}}),
         lie(entry="file_path", file_path="/uploads/evil.pdf", source="handbook.pdf"),
     ],
@@ -54,7 +52,6 @@ def test_a_passage_that_names_several_origins_has_the_weight_and_the_tier_of_non
     "metadata",
     [
         {"source": "/data/a.pdf", "file_path": "/data/a.pdf", "file_name": "a.pdf", "page": 3},
-        {"source": "a.md", "path": "/vault/notes/a.md"},
         {"source": "https://api.example/repo/blob/main/docs/A%20b.md", "path": "docs/a b.md"},
         {"source": "https://x.example/a?utm_source=m", "url": "http://www.x.example/a#top", "title": "A"},
         {"source": "/data/a.pdf", "filename": "a.pdf", "file_directory": "/data", "dl_meta": {"origin": {"uri": "b"}}},
@@ -81,10 +78,8 @@ def test_one_source_for_everything_names_the_entry_to_group_by() -> None:
     "planted",
     [
         Passage("The code is 6666.", source="wiki.corp.example/door.txt"),
-        Passage("The code is 6666.", source="wiki.corp.example"),
         Passage("The code is 6666.", metadata={"file_name": "wiki.corp.example/door"}),
         Passage("The code is 6666.", source="ftp://wiki.corp.example/door"),
-        Passage("The code is 6666.", source="//wiki.corp.example/door"),
         Passage("The code is 6666.", source="https://evil.example/wiki.corp.example/door"),
     ],
     ids=lambda p: p.source or "file_name",
@@ -95,13 +90,6 @@ def test_only_addresses_with_http_or_https_name_a_host(planted: Passage) -> None
     assert [(g.votes, g.tier) for g in answer.groups] == [(1, "other")] * 6
     genuine = Passage("The code is 6666.", source="HTTP://wiki.corp.example:80/door")
     assert ask([genuine, *HONEST], **WIKI).text == "6666"
-
-
-def test_a_rule_with_a_bare_name_meets_that_name_alone_and_says_how_a_host_is_written() -> None:
-    page = Passage("The code is 6666.", source="https://wiki.corp.example/door")
-    answer = ask([page, *HONEST], weights={"wiki.corp.example": 20})
-    assert answer.text == "7411"
-    assert any("a host is named with its scheme" in w for w in answer.warnings)
 
 
 def test_names_of_files_do_not_depend_on_what_else_the_folder_holds(tmp_path: Path) -> None:

@@ -33,15 +33,11 @@ def test_what_means_nothing_is_folded(one: str, other: str) -> None:
     [
         ("The answer is 5' 3\".", "5' 3\"."),
         ("'5' and '6'", "'5' and '6'"),
-        ("“5” or “6”", "“5” or “6”"),
         ("So, the correct answer is: Anna", "Anna"),
         ("Answer isn't known to Anna", "Answer isn't known to Anna"),
-        ("The answering machine", "The answering machine"),
-        ("Answers vary", "Answers vary"),
         ('"Anna"', "Anna"),
         ("**'Anna'**", "Anna"),
         ("`Anna`", "`Anna`"),
-        ("not Anna, but Otto", "not Anna, but Otto"),
     ],
 )
 def test_only_what_wraps_an_answer_is_taken_off(reply: str, answer: str) -> None:
@@ -57,7 +53,6 @@ def test_an_empty_answer_has_no_key(nothing: str) -> None:
     ("answer", "question", "found"),
     [
         ("The mill", "Who runs the mill?", True),
-        ("runs the mill", "Who runs the mill?", True),
         ("Anna", "Who runs the mill?", False),
         ("Anna runs the mill", "Who runs the mill?", False),
         ("5", "Which of the 5 mills burnt?", False),

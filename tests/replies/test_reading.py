@@ -235,17 +235,6 @@ def test_certificates_read_replies_in_the_same_way() -> None:
     assert certified(Response("Karl Gross", finish="length")) == 0
 
 
-def test_each_reason_for_an_incomplete_reply_is_counted_by_itself() -> None:
-    replies = [Response("", finish="tool_calls"), *[Response("Karl Gro", finish="length")] * 2]
-    replies += [Response("Karl Gross")] * 4
-    asked = CallableModel(lambda prompt: next(r for i, r in enumerate(replies) if f"p{i}." in f"{prompt} p6."))
-    warnings = (
-        MajorityVoting(asked).answer("Who?", [f"p{i}." for i in range(7)], choices=["Karl Gross", "Eve"]).warnings
-    )
-    assert any("2 of 7 groups do not count in full (cut at its limit of tokens)" in warning for warning in warnings)
-    assert any("1 of 7 groups do not count in full (it called a tool" in warning for warning in warnings)
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("finish", "told"), [("stop", 0), ("unknown", 1)])
 def test_a_final_reply_that_ends_without_a_reason_may_be_cut(way: str, finish: Any, told: int) -> None:

@@ -5,23 +5,13 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, Ending, Response, Usage
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations import Response, Usage
 
 
 def test_replies_that_differ_in_usage_and_logprobs_alone_are_equal() -> None:
     assert Response("a", usage=Usage(prompt=3)) == Response("a", usage=Usage(prompt=4), logprobs=(-0.1,))
     assert hash(Response("a", logprobs=(-0.1,))) == hash(Response("a"))
     assert Response("a", finish="length") != Response("a", finish="stop")
-
-
-def test_a_stream_ends_in_how_it_ended() -> None:
-    pieces = ["half ", "an ans", Ending(finish="length")]
-    assert list(CallableModel(lambda p: "", stream_fn=lambda prompt: iter(pieces)).stream(Prompt("x"))) == pieces
-    *text, ending = CallableModel(lambda p: Response("one", finish="stop")).stream(Prompt("x"))
-    assert text == ["one"]
-    assert isinstance(ending, Ending)
-    assert ending.finish == "stop"
 
 
 @pytest.mark.parametrize("given", [(0.1,), (math.nan,), [-0.1], ("-0.1",), (-1, -2.0), (True,), -0.1])

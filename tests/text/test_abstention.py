@@ -63,13 +63,8 @@ def test_few_short_replies_are_mistaken(kind: str, most: float) -> None:
         ("404 when the item is missing", "The answer is missing."),
         ("The file was not found", "The answer was not found."),
         ("not included in the plan", "Not included in the document."),
-        ("Water damage is not covered.", "The date is not covered."),
         ("No, it is not included.", "No, it is not included in the text."),
-        ("Details are not logged", "Details are not given."),
-        ("Meals are not provided", "The price is not provided."),
         ("The amount was not disclosed by either company", "The amount is not disclosed in the text."),
-        ("We have no office in Berlin", "We have no information about that."),
-        ("It gives no warranty", "It gives no date."),
         ("The option is unknown", "The date is unknown."),
     ],
 )

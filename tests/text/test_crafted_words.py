@@ -29,23 +29,16 @@ SPECIAL = word_like("don't")
 
 HOSTILE = [
     ZERO,
-    f"The answer is {ZERO}.",
     f"{ONE} {ONE}",
     f"Paris is {ONE}, and {ONE} is Paris.",
-    "IS_ALPHA",
     "IS_ALPHA or IS_ASCII or NOUN",
     " ".join(TWINS),
-    f"{TWINS[1]} {TWINS[0]}",
-    f"{TWINS[0]}-{TWINS[1]}",
     f"http://{TWINS[0]}.com/{TWINS[1]}?x={ZERO}",
     f"x{TWINS[0]}.y/z({TWINS[1]})",
-    f"a-{ONE}-b/{ONE}",
-    f"{ZERO.swapcase()} {ONE.lower()}",
     f"{SYMBOL} NOUN",
     f"John{SUFFIX} {SUFFIX} John's",
     f"They {SPECIAL} know, we don't {SPECIAL}-{SPECIAL}",
     f"{word_like('Paris')} is Paris",
-    f"Paris is {word_like('Paris')}",
     f"{word_like('paris')} Paris {word_like('Xxxxx')}",
     f"Lord of the {word_with_hash(PHRASE_END)} {word_with_hash(PHRASE_END)}",
     " ".join(word_with_hash(7 << 32, number) for number in range(30)),
@@ -55,7 +48,6 @@ HONEST = [
     "The runners don't know John's cities.",
     "IS_ALPHA is the first of spaCy's symbols; NOUN is another.",
     "It is Mount Everest, in Nepal.",
-    "27 May 1990",
 ]
 
 

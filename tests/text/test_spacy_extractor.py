@@ -12,11 +12,8 @@ import pytest
 
 spacy = pytest.importorskip("spacy")
 
-from spacy.language import Language  # noqa: E402
 from spacy.lookups import Lookups  # noqa: E402
-from spacy.tokens import Doc  # noqa: E402
 
-from robustrag_integrations import CallableModel, KeywordAggregation  # noqa: E402
 from robustrag_integrations.text.keywords import (  # noqa: E402
     MAX_CHARACTERS,
     MAX_KEYWORD_CHARACTERS,
@@ -54,22 +51,13 @@ def test_the_papers_example() -> None:
 
 HOSTILE = {
     "100 kB of text": "The mayor of Springfield announced that taxes rise by 15% in 2024. " * 1500,
-    "many unique words": " ".join(f"w{i:x}q" for i in range(4_000)),
     "one 50 kB word": "a" * 50_000,
-    "digits and dashes": "1-" * 10_000,
-    "hyphens": "a-" * 10_000,
-    "apostrophes": "'a" * 10_000,
     "markup": "<b>" * 7000 + "Paris" + "</b>" * 7000,
-    "line feeds": "a\n" * 10_000,
     "combining marks": "e" + "\u0301\u0323\u0331" * 6000,
     "expanding ligatures": "\ufdfa" * 20_000,
     "control characters": "Par\x00is\x1b[31m is\x07 red\r\nand \x9b2J blue\u2028next\u202etxt\ufeff",
     "surrogates": "\ud800Paris\udfff",
-    "no spaces in Chinese": "北京是中国的首都" * 2000,
-    "emoji": "👩‍👩‍👧" * 4000,
     "separator": "Paris, London , Rome,Berlin ,, , and 1,200, 3,4",
-    "only punctuation": "?!... --- ,;: ()",
-    "whitespace": " \t\n\u00a0",
     "empty": "",
 }
 
@@ -102,27 +90,6 @@ def test_words_of_earlier_replies_are_not_kept() -> None:
     assert _unheard_of_words(1).split()[0].lower() in mine(_unheard_of_words(1))
     assert len(nlp.vocab.strings) == before
     assert _unheard_of_words(1).split()[0] not in nlp.vocab.strings
-
-
-def test_a_pipeline_that_fails_on_one_reply_costs_that_one_and_reads_the_next() -> None:
-    nlp = spacy.load(SHIPPED_FOLDER)
-
-    @Language.component("fails")
-    def fails(doc: Doc) -> Doc:
-        if "fail" in doc.text:
-            raise RuntimeError("planted")
-        return doc
-
-    nlp.add_pipe("fails")
-    mine = SpacyKeywordExtractor(nlp)
-    with pytest.raises(RuntimeError, match="planted"):
-        mine("Do fail")
-    assert not nlp.vocab.in_memory_zone
-    assert mine("Paris") == {"paris"}
-    model = CallableModel(lambda prompt: "Do fail" if "planted" in prompt else "Paris")
-    answer = KeywordAggregation(model, extractor=mine).answer("Where?", ["planted", *["It is Paris."] * 6])
-    assert answer.text == "Paris"
-    assert [group.status for group in answer.groups].count("failed") == 1
 
 
 def test_the_rule_lemmatizers_cache_is_emptied_between_replies() -> None:

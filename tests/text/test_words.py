@@ -11,16 +11,13 @@ from robustrag_integrations.text.keywords import WordExtractor
     ("reply", "keywords"),
     [
         ("It is Mount Everest.", {"mount", "everest", "mount everest"}),
-        ("Mount Everest", {"mount", "everest", "mount everest"}),
         ("The answer is: Paris, France", {"paris", "france"}),
         ("the island of Sorra", {"island", "sorra", "island of sorra"}),
         ("- red mill\n- blue barn", {"red", "mill", "red mill", "blue", "barn", "blue barn"}),
         ("Die Stadt ist Paris.", {"stadt", "paris", "stadt ist paris"}),
         ("东京是日本的首都。北京", {"东京是日本的首都", "北京"}),
         ("No", {"no"}),
-        ("the", {"the"}),
         ("", set()),
-        ("... ?!", set()),
     ],
 )
 def test_keywords_of_a_reply(reply: str, keywords: set[str]) -> None:
