@@ -45,9 +45,3 @@ def test_wrong_usage_is_told_before_any_call_is_made(command, arguments: tuple, 
     result = command("probe", *arguments)
     assert (result.code, result.out) == (2, "")
     assert message in result.err
-
-
-def test_a_model_that_fails_is_a_failure(command) -> None:
-    result = command("probe", "--model", "python:tests.cli.probed:broken", "--repeats", 2, "--load", 1)
-    assert (result.code, result.out) == (1, "")
-    assert "nothing to compare" in result.err

@@ -12,7 +12,7 @@ import pytest
 
 from robustrag_integrations.cli import command_parser
 from tests.docs.pages import ROOT
-from tests.installs.pages import PAGES, examples, extras, installed, snippets
+from tests.installs.pages import PAGES, examples, extras, snippets
 from tests.installs.pythons import HEAVY, IMPORTS, VERSIONS
 from tests.installs.stand_ins import stand_ins, write_files
 
@@ -89,15 +89,3 @@ def test_every_extra_is_tried_on_every_python_or_known_to_be_heavy() -> None:
     first, after = (int(v.split(".")[1]) for v in wanted.groups())
     assert tuple(f"3.{n}" for n in range(first, after)) == VERSIONS
     assert "\nmake test-pythons\n" in (ROOT / ".ci" / "run").read_text()
-
-
-def test_an_install_line_may_be_a_command_or_a_comment() -> None:
-    assert installed("$ pip install 'robustrag-integrations[cli,local]'  # both\n$ robustrag demo") == (
-        "robustrag-integrations[cli,local]",
-    )
-    assert installed("# pip install 'robustrag-integrations[otel]' opentelemetry-sdk\nimport x") == (
-        "robustrag-integrations[otel]",
-        "opentelemetry-sdk",
-    )
-    assert installed("print('pip install x')") == ()
-    assert extras(("robustrag-integrations[cli,local]", "other[x]")) == {"cli", "local"}

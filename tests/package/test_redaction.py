@@ -119,8 +119,7 @@ def test_a_text_that_is_cut_keeps_no_half_of_a_key() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["?key", "a://", "bearer ", "Basic a", "api key ", "x-", "sk-", "eyJ", "eyJaaaaaaaaa.", "cookie:", "key=", "-", "a",
-     "authorization: basic ", "secret", "?a-key=", "://a@", KEY[:8], "\\"],
+    ["?key", "a://", "bearer ", "api key ", "sk-", "eyJaaaaaaaaa.", "cookie:", "key=", "://a@", KEY[:8], "\\"],
 )  # fmt: skip
 def test_the_time_it_takes_grows_with_the_length_alone(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))

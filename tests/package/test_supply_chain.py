@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,83 +15,33 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("robustrag_integrations", "langchain_robustrag", "llamaindex_robustrag")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
-# Modules whose very import means that something is unpickled or run.
-_IMPORTS = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "jsonpickle", "code"}
-_CALLS = {"eval", "exec", "compile", "execfile", "__import__"}
-# Functions that unpickle or run what they are given, unless told otherwise.
-_ATTRIBUTES = {
-    "yaml.load", "yaml.unsafe_load", "yaml.full_load", "yaml.load_all", "os.system", "os.popen", "pandas.read_pickle",
-    "numpy.load", "np.load", "torch.load", "torch.jit.load", "torch.package.PackageImporter", "torch.hub.load",
-}  # fmt: skip
+
+def test_the_linter_refuses_pickles_and_evaluated_text_without_exceptions() -> None:
+    linted = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert '"S"' in linted.split("select = [")[1].split("]")[0]
+    for path in MODULES:
+        waived = re.findall(r"noqa: *(S\d+)", path.read_text(encoding="utf-8"))
+        assert not {"S102", "S301", "S302", "S307", "S506", "S602", "S605"} & set(waived), path
 
 
 def faults_of(source: str) -> Iterator[str]:
-    """What a module's text does that it may not."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (f"imports {a.name}" for a in node.names if a.name.split(".")[0] in _IMPORTS)
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in _IMPORTS:
-            yield f"imports from {node.module}"
-        elif isinstance(node, ast.Call):
-            yield from _faults_of_call(node)
+    """How a module's text loads models in ways that run a stranger's code."""
+    for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
+        name, given = ast.unparse(call.func), {k.arg: ast.unparse(k.value) for k in call.keywords}
+        if name in ("torch.load", "torch.jit.load", "torch.hub.load", "np.load", "numpy.load"):
+            yield f"calls {name}"
+        if given.get("trust_remote_code", "False") != "False":
+            yield "trusts remote code"
+        safe = (given.get("use_safetensors"), given.get("trust_remote_code")) == ("True", "False")
+        if name.startswith("AutoModel") and name.endswith(".from_pretrained") and not safe:
+            yield "loads weights that may be pickled, or remote code"
 
 
-def _faults_of_call(call: ast.Call) -> Iterator[str]:
-    name = ast.unparse(call.func)
-    given = {k.arg: ast.unparse(k.value) for k in call.keywords}
-    if name in _CALLS:
-        yield f"calls {name}"
-    if name in _ATTRIBUTES and not _made_safe(name, given):
-        yield f"calls {name}"
-    if given.get("trust_remote_code", "False") != "False":
-        yield "trusts remote code"
-    if given.get("weights_only", "True") != "True":
-        yield "loads more than weights"
-    if given.get("shell", "False") != "False":
-        yield "starts a shell"
-    if name.startswith("AutoModel") and name.endswith(".from_pretrained"):
-        if given.get("use_safetensors") != "True":
-            yield "loads weights that may be pickled"
-        if given.get("trust_remote_code") != "False":
-            yield "does not say that remote code is not trusted"
-
-
-def _made_safe(name: str, given: dict[str | None, str]) -> bool:
-    if name == "torch.load":
-        return given.get("weights_only") == "True"
-    if name in ("numpy.load", "np.load"):
-        return given.get("allow_pickle", "False") == "False"
-    return name.startswith("yaml.") and given.get("Loader", "").endswith("SafeLoader")
-
-
-def test_nothing_is_unpickled_evaluated_or_trusted() -> None:
+def test_models_are_loaded_from_safe_files_alone() -> None:
     assert MODULES
     assert [f"{path}: {fault}" for path in MODULES for fault in faults_of(path.read_text(encoding="utf-8"))] == []
-
-
-def test_the_search_finds_what_it_looks_for() -> None:
-    for source in (
-        "import pickle",
-        "from pickle import loads",
-        "def f():\n    import marshal",
-        "eval(x)",
-        "yaml.load(f)",
-        "yaml.load(f, Loader=yaml.Loader)",
-        "torch.load(f)",
-        "torch.load(f, weights_only=False)",
-        "np.load(f, allow_pickle=True)",
-        "load(trust_remote_code=True)",
-        "AutoTokenizer.from_pretrained(n, trust_remote_code=trusted)",
-        "AutoModelForCausalLM.from_pretrained(n, trust_remote_code=False)",
-        "AutoModelForCausalLM.from_pretrained(n, use_safetensors=True)",
-        "subprocess.run(c, shell=True)",
-    ):
+    for source in ("torch.load(f)", "load(trust_remote_code=x)", "AutoModelForCausalLM.from_pretrained(n)"):
         assert list(faults_of(source)) != [], source
-
-
-def test_the_search_lets_safe_loading_pass() -> None:
-    safe = "torch.load(f, weights_only=True)\nyaml.load(f, Loader=yaml.SafeLoader)\nyaml.safe_load(f)\nre.compile('a')"
-    assert list(faults_of(safe)) == []
 
 
 def test_no_file_that_ships_holds_a_pickle() -> None:
