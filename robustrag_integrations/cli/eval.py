@@ -24,12 +24,10 @@ from robustrag_integrations.cli.output import (
     show_json,
     terminal_width,
 )
-from robustrag_integrations.defenses.registry import METHODS, VANILLA, entry_of
-from robustrag_integrations.defenses.settings_file import load_settings
+from robustrag_integrations.defenses.registry import METHODS, entry_of
 from robustrag_integrations.evaluation.data.questions import TASKS
 from robustrag_integrations.evaluation.run.config import (
     DEFAULTS,
-    TASK_OF,
     ConfigError,
     defense_names,
     load_config,
@@ -84,8 +82,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     names = defense_names()
     about = f"{', '.join(names)}; default: vanilla consensus. no-rag asks without passages"
     what.add_argument("--defense", **several, choices=names, metavar="DEFENSE", dest="defenses", help=about)
-    about = "settings files; each is one more defence (default beside it: vanilla)"
-    what.add_argument("--settings", **several, metavar="FILE", help=about)
     about = "those listed below (default: pia poison), or none"
     what.add_argument("--attack", **several, metavar="ATTACK", dest="attacks", help=about)
     about = "where planted texts go: first (default), middle, last, random, or 1 (the top), 2, ..."
@@ -156,20 +152,6 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
     if args.certify is not None:
         before = merged["certify"] if isinstance(merged["certify"], Mapping) else {}
         merged["certify"] = {**before, "corruption_sizes": args.certify or [1]}
-    for path in args.settings or ():
-        saved = load_settings(path)
-        found = {**saved.options, **saved.votes}
-        task = found.pop("task", None)
-        only = {} if task is None else {"tasks": [key for key, value in TASK_OF.items() if value == task]}
-        if path == args.settings[0] and not (args.defenses or args.config or args.preset):
-            merged["defenses"] = [VANILLA.name]
-        label = f"{saved.aggregation} ({Path(path).name})"
-        merged["defenses"] = [
-            *_listed(merged["defenses"]),
-            {"name": saved.aggregation, "label": label, **found, **only},
-        ]
-        if args.top_k is None and saved.top_k:
-            merged["top_k"] = [saved.top_k]
     return with_set(merged, args)
 
 

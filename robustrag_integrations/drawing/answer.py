@@ -1,6 +1,6 @@
-"""Draws an answer with its evidence: each group's reply, the counts, and what was outvoted.
+"""Draws an answer with each group's reply, the counts and what was outvoted; and a certificate with its worst case.
 
-What is said in words is said by the answer itself (`RobustAnswer.account`), as on a terminal.
+What is said in words they say themselves (`account()`), as on a terminal.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from robustrag_integrations._util.words import count_of
+from robustrag_integrations._util.words import count_of, standing_in_words
 from robustrag_integrations.drawing.elements import Element, h, table
 from robustrag_integrations.drawing.text import one_line, visible
 
 PASSAGE, RESPONSE = 1500, 800  # characters that are shown of each; a cut part says so
 GROUPS = 100
-_FACT, _COUNTS, _STEPS, _STRIP, _LONGEST_BAR = 600, 20, 200, 40, 40
+_FACT, _COUNTS, _STEPS, _STRIP, _LONGEST_BAR, _RESPONSES = 600, 20, 200, 40, 40, 10
 
 
 def answer_parts(answer: Any, passages: Sequence[Mapping[str, Any]] | None = None) -> tuple[Element, ...]:
@@ -33,6 +33,27 @@ def answer_parts(answer: Any, passages: Sequence[Mapping[str, Any]] | None = Non
         *_steps(answer.evidence),
         *_groups(answer, passages),
     )
+
+
+def certificate_parts(found: Any) -> tuple[Element, ...]:
+    """Draw a `Certification`."""
+    tag = "tag good" if found.certified and found.tau > 0 else "tag quiet"
+    standing = h("span", standing_in_words(found.tau, found.certified), cls=tag)
+    head = h("p", h("span", f"τ = {found.tau:g}", cls="answer-text"), " ", standing, cls="given")
+    rows = [
+        h(
+            "tr",
+            h("td", f"{r.score:g}"),
+            h("td", "(no answer)" if r.text is None else visible(r.text, 400), dir="auto", cls="response"),
+            h("td", one_line(r.cause, 160), cls="note"),
+        )
+        for r in found.responses[:_RESPONSES]
+    ]
+    left = len(found.responses) - len(rows)
+    caption = f"What this attacker can cause ({'all' if found.complete else 'some'} of it, worst first"
+    caption += f"; {left} more are not shown)" if left else ")"
+    responses = [table(("Score", "Response", "Cause"), rows, caption, "responses")] if rows else []
+    return (head, *account_parts(found), *responses)
 
 
 def account_parts(subject: Any) -> tuple[Element, ...]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from robustrag_integrations.drawing.answer import answer_parts
-from robustrag_integrations.drawing.certificate import certificate_parts
+from robustrag_integrations.drawing.answer import answer_parts, certificate_parts
 from robustrag_integrations.drawing.elements import Element, h, to_html
 from robustrag_integrations.drawing.text import visible
 

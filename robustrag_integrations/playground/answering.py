@@ -13,8 +13,7 @@ from robustrag_integrations.answers.answer import STATUSES, RobustAnswer, ask_re
 from robustrag_integrations.attacks import ATTACKS, Attack, planted_texts
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, entry_of
-from robustrag_integrations.drawing.answer import answer_parts, groups_legend, groups_strip
-from robustrag_integrations.drawing.certificate import certificate_parts
+from robustrag_integrations.drawing.answer import answer_parts, certificate_parts, groups_legend, groups_strip
 from robustrag_integrations.drawing.elements import h, to_data
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.evaluation.data.questions import EvalQuestion

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from robustrag_integrations import CallableModel, Passage, from_settings
 from robustrag_integrations.cli import main
+from tests.evaluation import light
 from tests.helpers.documents import write_pdf
 from tests.helpers.openai_server import LoopbackServer
 
@@ -205,3 +207,49 @@ def test_a_setting_may_be_a_mapping_and_typed_in_parts(ask, docs: Path) -> None:
     notes = [docs / f"note{n}.txt" for n in range(3)]
     result = ask(QUESTION, "--docs", notes[0], "--docs", notes[1], notes[2], "--json")
     assert len(result.data["answer"]["groups"]) == 3
+
+
+# Settings files
+
+
+FILE = """\
+aggregation: keyword
+settings: {alpha: 0.4, beta: 2, quorum: 0.75}
+votes: {group_by: passage}
+retrieval: {top_k: 3}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "settings.yaml"
+    path.write_text(FILE)
+    return path
+
+
+def test_ask_reads_all_of_the_file_as_the_core_does(ask, docs: Path, file: Path) -> None:
+    found = ask(QUESTION, "--docs", docs, "--settings", file, "--json").data
+    told = found["answer"]["settings"]
+    assert (told["alpha"], told["beta"], told["quorum"]) == ("2/5", 2, 0.75)
+    assert len(found["passages"]) == 3
+    core = from_settings(CallableModel(light.answer), file)
+    wanted = core.answer(QUESTION, [Passage(p["text"]) for p in found["passages"]])
+    assert wanted.to_dict()["settings"] == {k: v for k, v in told.items() if k != "capabilities"}
+    assert found["answer"]["radius"] == wanted.radius
+
+
+def test_what_is_typed_wins_even_where_it_is_the_default(ask, docs: Path, file: Path) -> None:
+    typed = ("--set", "beta=3", "--set", "alpha=0.3", "--top-k", 5, "--group-by", "origin")
+    found = ask(QUESTION, "--docs", docs, "--settings", file, "--json", *typed).data
+    told = found["answer"]["settings"]
+    assert (told["alpha"], told["beta"], told["quorum"]) == ("3/10", 3, 0.75)
+    assert ["note0.txt"] in [group["origins"] for group in found["answer"]["groups"]]
+    assert len(found["passages"]) == 5
+
+
+def test_a_wrong_file_is_named_with_its_key(ask, docs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("aggregation: keyword\nsettings: {aplha: 1}")
+    result = ask(QUESTION, "--docs", docs, "--settings", path)
+    assert result.code == 2
+    assert "mine.yaml: settings.aplha: unknown key; did you mean 'alpha'?" in result.err

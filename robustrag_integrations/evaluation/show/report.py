@@ -21,12 +21,12 @@ from robustrag_integrations.drawing.answer import (
     PASSAGE,
     RESPONSE,
     answer_parts,
+    certificate_parts,
     facts,
     groups_legend,
     groups_strip,
     warnings,
 )
-from robustrag_integrations.drawing.certificate import certificate_parts
 from robustrag_integrations.drawing.elements import Child, Element, h, table, to_html
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.drawing.text import one_line, visible
