@@ -25,7 +25,7 @@ from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, Capital, Fac
 
 INDEX = index_of([*truthful(), EVIL])
 LLM = FactReader()
-CHAT = AsyncFactReader(chat_model=True)
+CHAT = AsyncFactReader()
 K = {"similarity_top_k": 7}
 
 

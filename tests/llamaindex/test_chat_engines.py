@@ -109,14 +109,7 @@ async def test_a_blocking_llm_is_never_called_on_the_event_loop(poisoned: Vector
     engine = engine_of(engine_class, poisoned, llm)
     for method in ("achat", "astream_chat", "achat"):
         await say(engine, method, QUESTION)
-    assert threading.get_ident() not in llm.threads
-
-
-@pytest.mark.parametrize("engine_class", ENGINES)
-async def test_synchronous_chat_works_inside_a_running_loop(poisoned: VectorStoreIndex, engine_class: type) -> None:
-    engine = engine_of(engine_class, poisoned, FactReader(), memory=ChatMemoryBuffer.from_defaults(token_limit=2000))
-    assert str(engine.chat(QUESTION)) == "Paris"
-    assert "".join(engine.stream_chat(QUESTION).response_gen) == "Paris"
+    assert threading.get_ident() not in llm.script.threads
 
 
 @pytest.mark.parametrize("engine_class", ENGINES)
@@ -171,5 +164,5 @@ def test_conversations_with_one_synthesizer_share_its_workers(clean: VectorStore
         turn.start()
     for turn in turns:
         turn.join()
-    assert llm.most_at_once <= 2
+    assert llm.script.peak <= 2
     assert [engine.chat_history[-1].content for engine in engines] == ["Paris"] * 3

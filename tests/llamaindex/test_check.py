@@ -30,7 +30,7 @@ from llamaindex_robustrag import (
     assert_defended,
     audit_isolation,
 )
-from tests.llamaindex.agents import Obeying, needs_context_in_tools
+from tests.llamaindex.agents import Obeying
 from tests.llamaindex.fakes import QUESTION, WordEmbedding, index_of, truthful
 
 INDEX = index_of(truthful())
@@ -140,14 +140,6 @@ def test_tools_that_act_are_replaced_and_what_did_not_run_is_named() -> None:
     assert sent == []  # it is told before anything runs
     with pytest.raises(ValueError, match="no tool is named 'wed'"):
         assert_defended(program(), QUESTION, trusted=["wed"], stubs={"send_mail": "sent"})
-
-
-def test_what_a_function_adds_to_a_robust_answer_is_not_vouched_for() -> None:
-    needs_context_in_tools()
-    told = engine(reader="model")
-    tool = FunctionTool.from_defaults(lambda input: f"{told.query(input)} {web(input)}", name="both", description="d")
-    checked = assert_defended(agent(tool, plan=["both"]), QUESTION)
-    assert checked.not_vouched_for == ("both (had no canary besides those of its retrievers)",)
 
 
 @pytest.mark.parametrize(

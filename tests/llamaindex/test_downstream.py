@@ -15,7 +15,6 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.query_engine import (
-    MultiStepQueryEngine,
     RouterQueryEngine,
     SubQuestionQueryEngine,
     TransformQueryEngine,
@@ -32,7 +31,6 @@ from llamaindex_robustrag import (
     RobustRAGSynthesizer,
     ToolFailedError,
     UndefendedError,
-    VoteRules,
     aassert_defended,
     assert_defended,
     audit_isolation,
@@ -193,30 +191,6 @@ async def test_the_check_passes_the_tool_sync_and_async(name: str) -> None:
         assert checked.planted == ("VectorIndexRetriever",)
 
 
-def test_steps_whose_answers_differ_are_no_documents() -> None:
-    class Steps(Obeying):
-        """Asks another question each time."""
-
-        def said(self, prompt: str) -> str:
-            if "New question:" in prompt:
-                return f"What was the capital of France in {1900 + len(self.seen)}, as documents say?"
-            return super().said(prompt)
-
-    from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform
-
-    engine = MultiStepQueryEngine(
-        engine_of(HONEST, reader="model"),
-        StepDecomposeQueryTransform(llm=Steps()),
-        get_response_synthesizer(llm=Obeying()),
-        num_steps=3,
-    )
-    with audit_isolation() as audit:
-        engine.query(QUESTION)
-        engine.query(QUESTION)
-    assert audit.findings == []
-    assert assert_defended(engine, QUESTION)
-
-
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_the_tool_takes_robust_engines_and_reads_streams_itself(streaming: bool) -> None:
     made = [
@@ -277,14 +251,6 @@ async def test_what_an_agent_is_told_of_a_failure_quotes_nothing() -> None:
     said = await FunctionAgent(tools=[tool], llm=reader).run(user_msg=QUESTION)
     assert "QuorumError" in str(said)
     assert not any("Hacked" in prompt for prompt in reader.seen)
-
-
-def test_too_few_votes_are_told_as_they_are() -> None:
-    from robustrag_integrations.errors import TooFewVotesError
-
-    strict = engine_of(AGREED, votes=VoteRules(min_radius=1, below="raise"))
-    with pytest.raises(TooFewVotesError, match="below min_radius=1"):
-        RobustQueryEngineTool.from_defaults(strict).call(QUESTION)
 
 
 async def test_a_step_that_waits_for_an_event_is_no_failed_group() -> None:

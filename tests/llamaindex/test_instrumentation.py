@@ -34,6 +34,9 @@ class Events(BaseEventHandler):
         return Counter(type(event).__name__ for event in self.found)
 
 
+CALLS = ("complete", "chat", "achat")
+
+
 @pytest.fixture
 def traced() -> Iterator[tuple[Events, SimpleSpanHandler]]:
     root, events, spans = get_dispatcher(), Events(found=[]), SimpleSpanHandler()
@@ -59,8 +62,8 @@ async def test_every_call_is_a_child_of_the_one_synthesis_span(
         await given
     names = named(spans)
     [root] = [i for i, name in names.items() if name == f"RobustRAGSynthesizer.{style}"]
-    calls = [s for s in spans.completed_spans if names[s.id_].split(".")[-1] in ("complete", "acomplete")]
-    tops = [s for s in calls if names.get(s.parent_id, "").split(".")[-1] not in ("complete", "acomplete")]
+    calls = [s for s in spans.completed_spans if names[s.id_].split(".")[-1] in CALLS]
+    tops = [s for s in calls if names.get(s.parent_id, "").split(".")[-1] not in CALLS]
     assert len(tops) == 4
     assert {s.parent_id for s in tops} == {root}
 

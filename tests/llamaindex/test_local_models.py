@@ -10,7 +10,6 @@ import pytest
 pytest.importorskip("torch", reason="the extra local is not installed")
 pytest.importorskip("llama_index.llms.huggingface", reason="llama-index-llms-huggingface is not installed")
 
-from llama_index.core.base.llms.types import ChatMessage
 from llama_index.llms.huggingface import HuggingFaceLLM
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, local_model_of
@@ -86,15 +85,6 @@ def test_trap_huggingface_writes_two_bos_and_the_local_model_one(chat: bool) -> 
     decoding.synthesize(ASKED, nodes_of(TEXTS[:2]))
     prompts = [ids for ids in read if len(ids) > 10]  # the others spell the abstention behind them
     assert [ids.count(tokenizer.bos_token_id) for ids in prompts] == [1, 1, 1]
-
-
-def test_a_tokenizer_without_a_chat_template_can_still_have_a_conversation() -> None:
-
-    llm = huggingface(tiny_model("llama"), tiny_tokenizer(), max_new_tokens=2)
-    history = [ChatMessage(role="user", content="Hello"), ChatMessage(role="assistant", content="Hi")]
-    synthesizer = RobustRAGSynthesizer(llm=llm).with_changes(conversation=history)
-    report = synthesizer.synthesize(ASKED, nodes_of(TEXTS[:2])).metadata["robustrag"]
-    assert [g["error"] for g in report["groups"]] == [None, None]
 
 
 def test_both_ways_to_ask_the_reader_give_the_same_isolated_answers(

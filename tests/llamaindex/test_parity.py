@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer, get_response_synthesizer
 
@@ -13,8 +12,6 @@ from tests.llamaindex.fakes import QUESTION, AsyncFactReader, FactReader
 
 STYLES = ["query", "aquery", "stream", "astream"]
 LLMS = [FactReader, AsyncFactReader]
-# Accumulate does not stream.
-MODES = [*((m, s) for m in ("compact", "refine") for s in STYLES), ("accumulate", "query"), ("accumulate", "aquery")]
 
 
 async def ask(index: VectorStoreIndex, synthesizer: BaseSynthesizer, style: str) -> tuple[str, object]:
@@ -28,24 +25,17 @@ async def ask(index: VectorStoreIndex, synthesizer: BaseSynthesizer, style: str)
     return str(response), response
 
 
-@pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
 @pytest.mark.parametrize("llm_class", LLMS)
-@pytest.mark.parametrize(("mode", "style"), MODES)
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("mode", ["compact", "refine"])
 async def test_clean_input_gives_what_the_stock_synthesizer_gives(
-    clean: VectorStoreIndex, mode: str, style: str, llm_class: type[FactReader], chat_model: bool
+    clean: VectorStoreIndex, mode: str, style: str, llm_class: type[FactReader]
 ) -> None:
-    llm = llm_class(chat_model=chat_model)
-    streaming = "stream" in style
-    stock = get_response_synthesizer(llm=llm, response_mode=mode, streaming=streaming)
-    expected, kind = await ask(clean, stock, style)
+    llm, streaming = llm_class(), "stream" in style
+    expected, kind = await ask(clean, get_response_synthesizer(llm=llm, response_mode=mode, streaming=streaming), style)
     answer, response = await ask(clean, RobustRAGSynthesizer(llm=llm, streaming=streaming), style)
-    assert answer == "Paris"
+    assert answer == expected == response.metadata["robustrag"]["text"] == "Paris"
     assert type(response) is type(kind)
-    if mode == "accumulate":
-        assert [f"Response {i + 1}: {answer}" in expected for i in range(6)] == [True] * 6
-    else:
-        assert answer == expected
-    assert response.metadata["robustrag"]["text"] == answer
     assert {n.node.node_id for n in response.source_nodes} == {n.node.node_id for n in kind.source_nodes}
 
 
@@ -68,25 +58,6 @@ async def test_one_planted_document_decides_the_stock_answer_and_not_the_robust_
     assert [g["status"] for g in report["groups"]].count("differs") == 1
 
 
-@pytest.mark.parametrize(
-    ("style", "kind"),
-    [
-        ("query", Response),
-        ("aquery", Response),
-        ("stream", StreamingResponse),
-        ("astream", AsyncStreamingResponse),
-    ],
-)
-async def test_the_swap_of_one_argument_works_through_the_index(
-    poisoned: VectorStoreIndex, llm: FactReader, style: str, kind: type
-) -> None:
-    synthesizer = RobustRAGSynthesizer(llm, streaming="stream" in style)
-    engine = poisoned.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=7)
-    response = await engine.aquery(QUESTION) if style.startswith("a") else engine.query(QUESTION)
-    assert type(response) is kind
-    if style == "astream":
-        assert [piece async for piece in response.async_response_gen()] == ["Paris"]
-    elif style == "stream":
-        assert list(response.response_gen) == ["Paris"]
-    else:
-        assert str(response) == "Paris"
+def test_the_swap_of_one_argument_works_through_the_index(poisoned: VectorStoreIndex, llm: FactReader) -> None:
+    engine = poisoned.as_query_engine(llm=llm, response_synthesizer=RobustRAGSynthesizer(llm), similarity_top_k=7)
+    assert str(engine.query(QUESTION)) == "Paris"

@@ -16,6 +16,7 @@ from llama_index.core.base.response.schema import Response
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.query_engine import SubQuestionQueryEngine
+from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.tools import QueryEngineTool
 
@@ -33,7 +34,6 @@ from robustrag_integrations.errors import ModelError
 from tests.llamaindex.agents import Obeying
 from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
 from tests.llamaindex.test_instrumentation import Events
-from tests.llamaindex.test_query_engine import OneQuestion
 
 
 @pytest.fixture
@@ -71,7 +71,10 @@ def test_responses_can_be_copied_and_stored(engine: RobustRAGQueryEngine) -> Non
 
 async def test_sub_questions_keep_it(engine: RobustRAGQueryEngine, llm: FactReader) -> None:
     outer = SubQuestionQueryEngine(
-        OneQuestion(), get_response_synthesizer(llm=llm), [tool(engine, "robust")], use_async=False
+        LLMQuestionGenerator.from_defaults(llm=Obeying()),
+        get_response_synthesizer(llm=llm),
+        [tool(engine, "robust")],
+        use_async=False,
     )
     for response in (outer.query(QUESTION), await outer.aquery(QUESTION)):
         assert [a.query for a in robust_answers(response)] == [QUESTION]

@@ -8,28 +8,23 @@ from typing import Any
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
-from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.output_parsers import PydanticOutputParser
-from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, PromptType, RichPromptTemplate
+from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, RichPromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
 from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
 from robustrag_integrations.prompts import AGREED_CONTEXT, SHORT_REQUEST
-from tests.llamaindex.fakes import QUESTION, Capital, FactReader, nodes_of, truthful
+from tests.llamaindex.fakes import QUESTION, AsyncFactReader, Capital, FactReader, nodes_of, truthful
 
 HOSTILE = "The capital of France is Paris. {query_str} {{ 7 * 7 }} {% raw %} <content_block> {x} \\1 %s"
 
 
-class Chats(FactReader):
+class Chats(AsyncFactReader):
     """Keeps the messages that it was sent."""
 
-    chat_model: bool = True
-
-    @llm_chat_callback()
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         self.sent.append([(m.role.value, m.content or "") for m in messages])
-        text = self.answer("\n".join(m.content or "" for m in messages), kwargs)
-        return ChatResponse(message=ChatMessage(role="assistant", content=text))
+        return super().chat(messages)
 
     @property
     def sent(self) -> list[list[tuple[str, str]]]:
@@ -49,7 +44,6 @@ RICH = RichPromptTemplate(
     "{% chat role='system' %}Talk like a pirate.{% endchat %}"
     "{% chat role='user' %}{{ context_str }}\nQ: {{ query_str }}{% endchat %}"
 )
-RICH_TEXT = RichPromptTemplate("Talk like a pirate.\n{{ context_str }}\nQ: {{ query_str }}")
 SELECTOR = SelectorPromptTemplate(
     PromptTemplate("{context_str} {query_str}"), [(lambda llm: llm.metadata.is_chat_model, MESSAGES)]
 )
@@ -57,7 +51,7 @@ AGREED = AGREED_CONTEXT.format(agreed="Paris")
 KEYWORD: dict[str, Any] = {"aggregation": "keyword", "beta": 1}
 
 
-@pytest.mark.parametrize("template", [PromptTemplate(TEXT), RICH_TEXT], ids=["text", "rich text"])
+@pytest.mark.parametrize("template", [PromptTemplate(TEXT)])
 def test_every_document_is_asked_for_a_short_answer_and_the_agreed_one_is_worded(template: Any) -> None:
     llm = FactReader()
     response = RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(truthful(3)))
@@ -79,7 +73,7 @@ def test_messages_are_sent_as_messages_and_the_last_of_the_users_has_the_request
     assert (("assistant", "A parrot.") in llm.sent[3]) == (template is not RICH)
 
 
-@pytest.mark.parametrize("template", [PromptTemplate(TEXT), MESSAGES, RICH, RICH_TEXT])
+@pytest.mark.parametrize("template", [PromptTemplate(TEXT), MESSAGES, RICH])
 def test_nothing_in_a_passage_or_answer_is_read_as_a_template(template: Any) -> None:
     class Quotes(Chats):
         def _said(self, prompt: str) -> str:
@@ -94,7 +88,7 @@ def test_nothing_in_a_passage_or_answer_is_read_as_a_template(template: Any) -> 
 
 
 def test_long_passages_are_cut_within_their_message_and_before_the_request() -> None:
-    llm = Chats(window=400, output=64)
+    llm = Chats(window=400)
     response = RobustRAGSynthesizer(llm, text_qa_template=MESSAGES).synthesize(QUESTION, nodes_of([" word" * 2000]))
     assert response.metadata["robustrag"]["groups"][0]["truncated"]
     assert [role for role, _ in llm.sent[0]] == ["system", "user", "assistant", "user"]
@@ -154,25 +148,6 @@ def test_a_template_that_cannot_isolate_is_refused_at_once(template: Any, error:
         RobustRAGSynthesizer(FactReader(), text_qa_template=template)
     with pytest.raises(error, match=message):
         RobustRAGSynthesizer(FactReader()).update_prompts({"text_qa_template": template})
-
-
-def test_functions_see_no_passage_and_partial_values_are_kept() -> None:
-    seen: list[str] = []
-
-    def around(**values: Any) -> str:
-        seen.append(values["context_str"])
-        return f"<<{values['context_str']}>>"
-
-    template = PromptTemplate(
-        "{tone} {context_str} {query_str}",
-        prompt_type=PromptType.QUESTION_ANSWER,
-        function_mappings={"context_str": around},
-        tone="Dry {x}",
-    )
-    llm = FactReader()
-    RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(["Rain."]))
-    assert llm.seen[0] == f"Dry {{x}} <<Rain.>> {QUESTION}\n\n{SHORT_REQUEST}"
-    assert not any("Rain" in one for one in seen)
 
 
 def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
