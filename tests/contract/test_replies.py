@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, ModelError, Response
-from robustrag_integrations.prompts import SHORT_REQUEST
+from robustrag_integrations import ModelError
 from tests.contract.drivers import STYLES, Driver, driver
-from tests.contract.script import AGREED, Script, Words, passages, quoted, replies
+from tests.contract.script import Script, Words, passages, quoted, replies
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 TRACE = "If absent, reply I don't know. Hans Wolf is not said to have won."
@@ -283,39 +282,3 @@ async def test_one_sure_source_is_heard_among_unsure_ones(kind: Driver, style: s
     assert (said.text, said.answer.sole_source, said.answer.radius) == ("30 days", "a.pdf", 0)
     assert [g.status for g in said.answer.groups] == ["supports", "unsure", "unsure"]
     assert all(d.unsure for d in said.answer.dissent)
-
-
-class Scores(CallableModel):
-    """Finds 30 days likelier than anything else, whatever it reads."""
-
-    can_score = True
-
-    def score(self, prompts: Any, texts: Any) -> Any:
-        self.scored = [prompt.text for prompt in prompts]
-        return [[0.0 if said.startswith("30") else -5.0 for said in texts] for _ in prompts]
-
-    async def ascore(self, prompts: Any, texts: Any) -> Any:
-        return self.score(prompts, texts)
-
-
-@pytest.mark.parametrize("template", [None, [("human", "{context}\n{question}")]], ids=["ours", "own"])
-@pytest.mark.parametrize("style", ["ask", "aask"])
-async def test_a_model_of_the_core_that_scores_settles_a_tie(framework: Driver, style: str, template: Any) -> None:
-    asked: list[str] = []
-
-    def say(prompt: str) -> Response:
-        asked.append(prompt)
-        agreed = AGREED.search(prompt)
-        return Response(f"It takes {agreed[1]}." if agreed else quoted(prompt))
-
-    model = Scores(say, samples=False)
-    found = replies("30 days", "30 days", "14 days", "14 days", "a week")
-    answer = (await framework.engine(model, found, template).asked(style, "How long?")).answer
-    assert (answer.text, answer.radius) == ("30 days", 0)
-    assert any("a tie, settled by" in warning for warning in answer.warnings)
-    assert set(model.scored) <= set(asked)  # as they were asked
-    assert any("a week" in prompt for prompt in model.scored)
-    assert [prompt.endswith(SHORT_REQUEST) for prompt in asked] == [template is not None] * 5 + [False] * (
-        len(asked) - 5
-    )
-    assert answer.determinism.model != "samples"

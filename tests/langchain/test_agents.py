@@ -162,19 +162,6 @@ async def test_the_graph_node_answers_from_the_state(web: ListRetriever, asynchr
     assert stored["context"] == web.documents
 
 
-def test_the_node_takes_states_that_are_objects(web: ListRetriever) -> None:
-    from dataclasses import dataclass
-
-    @dataclass
-    class State:
-        question: str
-        context: list[Document]
-
-    update = create_robust_node(Reader(), answer_key="reply").invoke(State(QUESTION, web.documents))
-    assert update["reply"] == "Paris"
-    assert update["robustness"]["query"] == QUESTION
-
-
 def graph_of(state: Any, node: Any) -> Any:
     from langgraph.graph import END, START, StateGraph
 

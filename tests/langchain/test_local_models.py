@@ -58,12 +58,11 @@ def responses(llm: Any, **options: Any) -> list[str]:
 @pytest.mark.parametrize(
     "wrap",
     [
-        lambda m: m,
         lambda m: m.bind(pipeline_kwargs={"max_new_tokens": 16, "return_full_text": True}),
         lambda m: m.with_retry().with_config(tags=["t"]),
         lambda m: Reader(answer=lambda _: 1 / 0).with_fallbacks([m]),  # type: ignore[arg-type,return-value]
     ],
-    ids=["bare", "return_full_text", "wrapped", "fallback"],
+    ids=["return_full_text", "wrapped", "fallback"],
 )
 def test_no_prompt_is_ever_among_the_responses(huggingface: Any, wrap: Any) -> None:
     answers = responses(wrap(huggingface))
@@ -72,23 +71,11 @@ def test_no_prompt_is_ever_among_the_responses(huggingface: Any, wrap: Any) -> N
     assert sum("Tilen Marosk" in a for a in answers) >= 2
 
 
-def test_sampling_is_warned_of(reader_folder: Path, huggingface: Any) -> None:
-    def warned(llm: Any) -> bool:
-        result = create_robust_documents_chain(llm, return_robustness=True, **FINAL).invoke({**GIVEN, "context": []})
-        return any("samples" in w for w in result["robustness"].warnings)
-
-    assert not warned(huggingface)
-    assert warned(huggingface.bind(pipeline_kwargs={"do_sample": True}))
-    assert warned(make_pipeline(reader_folder, do_sample=True))
-
-
-@pytest.mark.parametrize("kind", ["pipeline", "chat", "wrapped", "local"])
-def test_decoding_finds_the_torch_model(huggingface: Any, chat: Any, reader_folder: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["chat", "wrapped"])
+def test_decoding_finds_the_torch_model(chat: Any, kind: str) -> None:
     models: dict[str, Any] = {
-        "pipeline": huggingface,
         "chat": chat,
         "wrapped": chat.with_retry().bind(stop=["x"]).with_fallbacks([Reader()]),
-        "local": LocalModel.from_pretrained(str(reader_folder), chat=False),
     }
     chain = create_robust_documents_chain(models[kind], aggregation="decoding", return_robustness=True)
     result = chain.invoke(GIVEN)

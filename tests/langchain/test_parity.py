@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables import RunnableLambda
 
-from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
+from langchain_robustrag import create_robust_documents_chain
 from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, truthful
 
 pytest.importorskip("langchain_classic", reason="needs langchain-classic to compare with")
@@ -122,24 +121,3 @@ def test_a_prompt_without_context_is_refused_in_the_same_words() -> None:
         create_robust_documents_chain(Reader(), prompt, **FINAL)
     assert str(robust.value) == str(plain.value)
     assert type(robust.value) is ValueError
-
-
-@pytest.mark.parametrize("bad", ["one text", Document(page_content="one"), ["text"], None])
-def test_what_is_not_a_list_of_documents_is_refused(bad: Any) -> None:
-    with pytest.raises(TypeError, match="must be a"):
-        create_robust_documents_chain(Reader(), PROMPT, **FINAL).invoke({**INPUT, "context": bad})
-
-
-async def test_arguments_that_no_model_would_be_given_are_refused() -> None:
-    given = {**INPUT, "context": truthful()}
-    robust = create_robust_documents_chain(Reader(), PROMPT, **FINAL)
-    rag: Any = create_robust_retrieval_chain(ListRetriever(documents=truthful()), Reader(), PROMPT, **FINAL)
-    for chain in (robust, rag):
-        with pytest.raises(TypeError, match="unexpected keyword argument 'stop'"):
-            chain.bind(stop=["."]).invoke(given)
-        with pytest.raises(TypeError, match="unexpected keyword argument 'stop'"):
-            await chain.ainvoke(given, stop=["."])
-        with pytest.raises(TypeError, match="unexpected keyword argument 'stop'"):
-            list(chain.stream(given, stop=["."]))
-        with pytest.raises(TypeError, match="unexpected keyword argument 'stop'"):
-            [piece async for piece in chain.astream(given, stop=["."])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from langchain_robustrag import (
     create_robust_documents_chain,
-    create_robust_node,
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
 )
@@ -82,19 +80,12 @@ def test_a_config_may_choose_another_retriever_or_chain(poisoned: ListRetriever)
     )
 
 
-@pytest.mark.parametrize("given", ["Who won?", ["Who won?"], None])
-async def test_what_is_no_dict_is_refused_with_what_would_be_one(poisoned: ListRetriever, given: Any) -> None:
-    rag = create_robust_retrieval_chain(poisoned, Reader(), **FINAL)
-    fix = "'Who won?'" if isinstance(given, str) else "question"
-    message = re.escape(f"must be a dict with the question, got {type(given).__name__}; give {{'input': {fix}}}")
-    with pytest.raises(TypeError, match=message):
-        rag.invoke(given)
-    with pytest.raises(TypeError, match=message):
-        await rag.ainvoke(given)
-    with pytest.raises(TypeError, match=message):
-        list(rag.stream(given))
-    with pytest.raises(TypeError, match=message):
-        [chunk async for chunk in rag.astream(given)]
+async def test_what_is_no_dict_is_refused_with_what_would_be_one(poisoned: ListRetriever) -> None:
+    rag: Any = create_robust_retrieval_chain(poisoned, Reader(), **FINAL)
+    with pytest.raises(TypeError, match=r"must be a dict with the question, got str; give \{'input': 'Who won\?'\}"):
+        rag.invoke("Who won?")
+    with pytest.raises(TypeError, match="must be a dict with the question, got NoneType"):
+        [chunk async for chunk in rag.astream(None)]
 
 
 def test_documents_under_another_input_of_the_prompt_are_warned_of(poisoned: ListRetriever) -> None:
@@ -205,14 +196,3 @@ def test_what_is_no_retriever_is_refused_when_the_chain_is_made(retriever: Any) 
         create_robust_retrieval_chain(retriever, Reader(), **FINAL)
     with pytest.raises(TypeError, match=r"retriever must be a retriever or another Runnable, got .*RunnableLambda"):
         create_robust_retriever_tool(retriever, Reader(), "search", "Searches.", **FINAL)
-
-
-def test_what_always_gives_the_report_says_so_when_it_is_asked_for_it(poisoned: ListRetriever) -> None:
-    asked: dict[str, Any] = {"return_robustness": True}
-    for make in (
-        lambda: create_robust_retrieval_chain(poisoned, Reader(), **{**FINAL, **asked}),
-        lambda: create_robust_retriever_tool(poisoned, Reader(), "search", "Searches.", **{**FINAL, **asked}),
-        lambda: create_robust_node(Reader(), **{**FINAL, **asked}),
-    ):
-        with pytest.raises(TypeError, match="return_robustness: leave it out, the report is always given"):
-            make()

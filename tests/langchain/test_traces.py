@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import FakeListLLM
-from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tracers.context import collect_runs
 
@@ -84,20 +83,6 @@ def test_listeners_in_the_context_see_every_run(style: str) -> None:
     [root] = seen.traced_runs
     groups = [run for run in root.child_runs if run.name.startswith("group:")]
     assert [[run.run_type for run in group.child_runs] for group in groups] == [["prompt", "llm"]] * 5
-
-
-@SYNC
-async def test_a_prompt_that_does_more_than_to_be_filled_in_is_invoked(style: str) -> None:
-    class Shouted(ChatPromptTemplate):
-        def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
-            return super().invoke({**input, "input": input["input"].upper()}, config, **kwargs)
-
-        async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
-            return await super().ainvoke({**input, "input": input["input"].upper()}, config, **kwargs)
-
-    model = Reader()
-    await called(chain_of(model, Shouted(PROMPT.messages)), style)
-    assert all(QUESTION.upper() in prompt for prompt in model.prompts)
 
 
 # --- completion models
