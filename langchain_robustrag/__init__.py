@@ -1,8 +1,7 @@
 """LangChain with a retrieval step that a few planted documents cannot take over.
 
-`create_robust_documents_chain` replaces `create_stuff_documents_chain`; the rest of the program stays as it is. What
-needs more than langchain-core is in separate modules: `langchain_robustrag.middleware` (langchain 1.x agents) and
-`langchain_robustrag.classic` (`RetrievalQA` and its like).
+`create_robust_documents_chain` replaces `create_stuff_documents_chain`; the rest of the program stays as it is.
+`langchain_robustrag.middleware`, for agents of langchain 1.x, is a module of its own.
 """
 
 from __future__ import annotations

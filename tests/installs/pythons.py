@@ -26,7 +26,7 @@ IMPORTS = {
     "keyword": "spacy",
     "langchain": "langchain_robustrag",
     "langchain-agents": "langchain_robustrag.middleware",
-    "langchain-classic": "langchain_robustrag.classic",
+    "langchain-classic": "langchain_robustrag, langchain_classic.chains",
     "llamaindex": "llamaindex_robustrag",
     "mcp": "robustrag_integrations.cli.mcp, mcp",
     "openai": "robustrag_integrations.models.server.model, httpx",

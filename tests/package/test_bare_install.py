@@ -48,7 +48,6 @@ def test_a_star_import_works_without_any_extra() -> None:
         ("import langchain_robustrag", {"langchain_core"}, "langchain"),
         ("from langchain_robustrag.tool import create_robust_retriever_tool", {"langchain_core"}, "langchain"),
         ("import langchain_robustrag.middleware", {"langchain"}, "langchain-agents"),
-        ("import langchain_robustrag.classic", {"langchain_classic"}, "langchain-classic"),
         ("import llamaindex_robustrag", {"llama_index"}, "llamaindex"),
         ("from robustrag_integrations import LocalModel", {"torch"}, "local"),
         ("from robustrag_integrations import LocalModel", {"transformers"}, "local"),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain_classic.chains import RetrievalQA, create_retrieval_chain
+from langchain_classic.chains import create_retrieval_chain
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
@@ -33,7 +33,6 @@ from langchain_robustrag import (
     create_robust_retriever_tool,
     supporting_documents,
 )
-from langchain_robustrag.classic import RobustDocumentsChain
 from langchain_robustrag.middleware import RobustRetrievalMiddleware
 
 
@@ -64,7 +63,6 @@ for citation in result["robustness"].citations:
 for chunk in rag.stream({"input": "q"}):
     print(chunk.get("answer"))
 old = create_retrieval_chain(retriever, chain)
-qa = RetrievalQA(combine_documents_chain=RobustDocumentsChain.from_llm(llm, group_by="source"), retriever=retriever)
 tool = create_robust_retriever_tool(retriever, llm, "search", "searches")
 agent = create_agent(
     llm, [tool, create_retriever_tool(retriever, "s2", "d")], middleware=[RobustRetrievalMiddleware(llm, tools=["s2"])]
