@@ -9,21 +9,14 @@ O, in every hop at once, with anything. Then each hop is asked the same question
 up to case, spacing and the punctuation at its ends. Where a hop refuses what rests on too few sources (`min_radius`,
 `RobustAnswer.for_prompt`), the run may end there in an abstention, but never in another answer.
 
-Proof, by induction over the hops. The templates are a function of the question alone, so the first hop is asked the
-same. Let hop i be asked the same question as in the clean run. Its groups are disjoint by origin, so replacing the
-texts of O replaces at most |O| <= r <= r_i of its groups. By the guarantee of its defence the answer stays the same up
-to case, spacing and end punctuation, and its key with it, or is withheld, which ends the run. The next question is a
-function of the templates and of the keys so far, and is the same.
+Proof, by induction. The templates are a function of the question alone, so the first hop is asked the same. Let hop i
+be asked the same question as in the clean run. Its groups are disjoint by origin, so replacing the texts of O replaces
+at most |O| <= r <= r_i of its groups. By the guarantee of its defence the answer and its key stay, or it is withheld,
+which ends the run. The next question is a function of the templates and of the keys so far, and is the same.
 
-What it rests on, beyond what each hop's radius does:
-
-- *One origin is at most one group of each hop* (`group_by="origin"` or `"site"`). The same origins are then counted in
-  all hops, and an attacker who holds a page in two of them is still one. Where a hop's groups are anything else, the
-  radius is 0. Passages that name no origin count as one further origin, as `isolate` groups them.
-- *Retrieval is taken as given*, as for any radius: replacing a text changes neither which passages of other origins a
-  hop retrieves nor who they are from. Which passages those are depends on the hop's question, which is the same.
-- With weights, r and O are counted in votes. With a model that samples, all of it is about one run, given what was
-  drawn in it (`RobustAnswer.determinism` of each hop).
+It rests on this: one origin is at most one group of each hop (`group_by="origin"` or `"site"`; else the radius is 0).
+Replacing a text changes neither which passages of other origins a hop retrieves nor who they are from. With weights, r
+and O are counted in votes. With a model that samples, all of it is about one run (`RobustAnswer.determinism`).
 """
 
 from __future__ import annotations
@@ -57,13 +50,7 @@ _LONGEST_KEPT = 3  # letters of a word whose case a key keeps, but for the first
 
 @dataclass(frozen=True)
 class Hop:
-    """One look-up.
-
-    Attributes:
-        question: as it was asked.
-        answer: its answer.
-        key: its stand-in in later questions; None where there is none: the last hop, and an abstention.
-    """
+    """One look-up: the question as it was asked, its answer, and the key that stands in for it in later questions."""
 
     question: str
     answer: RobustAnswer
@@ -80,7 +67,6 @@ class MultiHopAnswer:
     """The answer to a question that took several look-ups.
 
     Attributes:
-        query: the question.
         hops: the look-ups, in order. One that abstains is the last.
         radius: the number of origins that may have lied, in all hops at once, without changing the answer.
         caveat: the reason for a radius below that of every hop, in words; None for none.
@@ -106,18 +92,6 @@ class MultiHopAnswer:
     def abstained(self) -> bool:
         """True if a hop abstained."""
         return self.hops[-1].answer.abstained
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary; `schema` names its version."""
-        return {
-            "schema": "robustrag/hops/1",
-            "query": self.query,
-            "text": self.text,
-            "radius": self.radius,
-            "abstained": self.abstained,
-            "hops": [{"question": h.question, "key": h.key, "answer": h.answer.to_dict()} for h in self.hops],
-            "warnings": list(self.warnings),
-        }
 
     def explain(self) -> str:
         """A readable account for a terminal, with that of each hop below."""
@@ -155,12 +129,7 @@ class MultiHop:
         self._decompose = decompose if callable(decompose) else partial(_same, _checked(decompose))
 
     def answer(self, question: str) -> MultiHopAnswer:
-        """Answer a question.
-
-        Raises:
-            TypeError, ValueError: the question is empty, the decomposition invalid, or `ask` a coroutine function; what
-                `ask` raises is raised here.
-        """
+        """Answer a question; what `ask` raises is raised here."""
         return driven(self._steps(question), _performed)
 
     async def aanswer(self, question: str) -> MultiHopAnswer:
@@ -218,12 +187,7 @@ def as_name(key: str) -> str:
 
 
 def _checked(templates: Iterable[str]) -> tuple[str, ...]:
-    """Return question templates as a tuple.
-
-    Raises:
-        TypeError: not a list of texts.
-        ValueError: none, too many, an empty one, or one with a `{number}` that is not of an earlier question.
-    """
+    """Return question templates as a tuple, checked: no `{number}` but of an earlier question."""
     if isinstance(templates, str):
         raise TypeError(f"the questions must be a list of str, got one str: {templates!r:.60}; wrap it: [...]")
     found = tuple(templates)

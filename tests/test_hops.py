@@ -46,7 +46,6 @@ def test_the_key_of_an_answer_goes_on_and_the_least_radius_is_told() -> None:
     ]
     assert (answer.text, answer.radius, answer.abstained, answer.caveat) == ("Ada Lind", 1, False, None)
     assert "any 1 origin in all hops at once" in answer.explain()
-    assert answer.to_dict()["hops"][0]["answer"]["text"] == "Brezar Works"
 
 
 def test_how_an_answer_is_written_does_not_reach_the_next_question() -> None:
@@ -126,7 +125,7 @@ def test_asked_asynchronously_it_is_the_same(ask_in: str) -> None:
 
     hops = MultiHop(ask if ask_in == "loop" else lambda q: answered(TOLD[q], q).to_dict(), TEMPLATES)
     asked = "Who founded the maker of Tarsk?"
-    assert asyncio.run(hops.aanswer(asked)).to_dict() == run(TOLD).to_dict()
+    assert asyncio.run(hops.aanswer(asked)).explain() == run(TOLD).explain()
     if ask_in == "loop":
         with pytest.raises(TypeError, match="await aanswer"):
             hops.answer(asked)

@@ -24,7 +24,7 @@ from robustrag_integrations.defenses.registry import METHODS, Method, described
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike, load_settings
 from robustrag_integrations.defenses.voting.options import check_choices
-from robustrag_integrations.grouping.passages import GroupBy, Passage, as_passages
+from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import TextModel, repeats_of
@@ -97,11 +97,6 @@ class Defense(ABC):
         return cls.settings_type(**given)
 
     @classmethod
-    def takes(cls, settings: object) -> bool:
-        """True if these are settings of this method."""
-        return isinstance(settings, cls.settings_type)
-
-    @classmethod
     def check_rules(cls, rules: VoteRules) -> None:
         """Raise ValueError if the method cannot count votes by these rules."""
         rules.check_complete()
@@ -112,21 +107,6 @@ class Defense(ABC):
             if is_asked and not getattr(cls, trait):
                 able = " or ".join(m.class_name for m in METHODS.values() if getattr(m.load(), trait))
                 raise ValueError(f"{cls.__name__} {why}; use {able}")
-
-    @classmethod
-    def settings_under(cls, rules: VoteRules, settings: Any) -> Any:
-        """Return the settings as they are under these rules of voting."""
-        return settings
-
-    @property
-    def group_by(self) -> GroupBy:
-        """The criterion by which passages are grouped."""
-        return self.rules.by
-
-    @property
-    def group_size(self) -> int:
-        """The number of adjacent passages in a group."""
-        return self.rules.group_size
 
     def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:
         """The defence as a generator that yields requests and receives replies, for drivers of your own."""
@@ -246,8 +226,8 @@ class Defense(ABC):
             tuple(references_of(reference)),
             metric_name(metric),
             tuple(sizes),
-            group_size=self.group_size,
-            group_by=self.group_by,
+            group_size=self.rules.group_size,
+            group_by=self.rules.by,
             **options,
         )
         return self.certification_run(question, metric, self._checked_choices(choices, self.settings))
@@ -269,7 +249,7 @@ class Defense(ABC):
     def whole_plan(cls, inputs: PlanInput, settings: Any) -> Plan:
         """Return the plan of one question's whole answer; every driver and framework runs it."""
         cls.check_rules(inputs.rules)
-        settings = cls.settings_under(inputs.rules, settings)
+        settings = settings.under(inputs.rules)
         groups, notes = inputs.rules.counted(inputs.groups)
         choices = cls._checked_choices(inputs.choices, settings)
         inputs = replace(inputs, groups=groups, choices=choices, caveats=(*inputs.caveats, *notes))

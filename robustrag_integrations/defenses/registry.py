@@ -120,6 +120,7 @@ class Method:
 
 
 _PACKAGE = "robustrag_integrations"
+_PEERS = "evaluation.baselines"
 _SHORT: tuple[Task, ...] = ("short_answer", "multiple_choice")
 _ALL: tuple[Task, ...] = (*_SHORT, "long_form")
 
@@ -164,36 +165,11 @@ METHODS: dict[str, Method] = {
 BASELINES: dict[str, Method] = {
     name: Method(name, summary, tasks, "text", f"{_PACKAGE}.{place}")
     for name, tasks, place, summary in (
-        (
-            "vanilla",
-            (*_ALL, "list"),
-            "defenses.vanilla.defense:VanillaRAG",
-            "no defence: one prompt with all passages, to compare with",
-        ),
-        (
-            "mis",
-            _SHORT,
-            "evaluation.baselines.peers:IndependentSet",
-            "baseline (ReliabilityRAG): read the largest set of passages whose answers do not contradict each other",
-        ),
-        (
-            "radar",
-            _SHORT,
-            "evaluation.baselines.peers:MinCut",
-            "baseline (RADAR): read the passages that a smallest cut leaves on the side of those that agree",
-        ),
-        (
-            "trustrag",
-            _ALL,
-            "evaluation.baselines.peers:ClusterFilter",
-            "baseline (TrustRAG): drop passages that were written alike, add what the model knows",
-        ),
-        (
-            "instruction",
-            _ALL,
-            "evaluation.baselines.base:InstructionPrompt",
-            "baseline: one prompt with all passages that says to ignore instructions in them",
-        ),
+        ("vanilla", (*_ALL, "list"), "defenses.vanilla.defense:VanillaRAG", "no defence: one prompt, to compare with"),
+        ("mis", _SHORT, f"{_PEERS}.peers:IndependentSet", "ReliabilityRAG: read what does not contradict each other"),
+        ("radar", _SHORT, f"{_PEERS}.peers:MinCut", "RADAR: read what a smallest cut leaves with those that agree"),
+        ("trustrag", _ALL, f"{_PEERS}.peers:ClusterFilter", "TrustRAG: drop what was written alike, add knowledge"),
+        ("instruction", _ALL, f"{_PEERS}.base:InstructionPrompt", "a prompt that says to ignore instructions"),
     )
 }
 """The baselines to compare with, by name: each re-reads raw passages in the end, so none has a radius."""

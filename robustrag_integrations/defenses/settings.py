@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from robustrag_integrations._util.settings import check_settings, setting
 from robustrag_integrations.defenses.registry import Method
 from robustrag_integrations.errors import INTERRUPTS
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import ABSTENTION, Options, PromptSet, Task, chosen_prompts
 from robustrag_integrations.replies.reading import CutReplies
@@ -38,6 +39,10 @@ class MethodSettings:
         """Set fields while the object is made."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def under(self, rules: VoteRules) -> MethodSettings:
+        """Return the settings as they are under these rules of voting."""
+        return self
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings, JSON-safe, as answers and certificates name them."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import in_one_line, redacted
@@ -111,16 +111,7 @@ class Reading(Generic[Found]):
     is_open: bool = False
 
 
-class Outcome(Protocol):
-    """What a method counted, as far as `decided` and `finish` need it: a `Counted` of `agreement/linear_forms.py`."""
-
-    def radii(self, pending: int) -> tuple[int, int]: ...  # noqa: D102
-
-    def tier_budgets(  # noqa: D102
-        self, tiers: Sequence[str], pending: int, succeeded: Sequence[int], needed: int
-    ) -> tuple[dict[str, int], ...]: ...
-
-
+Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `agreement/linear_forms.py`
 Count = Callable[[Sequence[Any], Sequence[int]], Outcome]  # what is found in each group, and its votes, to their count
 
 
@@ -166,7 +157,10 @@ class Heard(Generic[Found]):
             return None
         votes = [group.weight for group in self.groups]
         succeeded = [vote * (r.text is not None) for vote, r in zip(votes, self.responses, strict=True)]
-        return outcome.tier_budgets(tiers, self.pending, succeeded, self.quorum.needed(sum(votes)))
+        found: tuple[dict[str, int], ...] = outcome.tier_budgets(
+            tiers, self.pending, succeeded, self.quorum.needed(sum(votes))
+        )
+        return found
 
     def reports(self, said: Callable[[Any], Mapping[str, Any]]) -> tuple[GroupReport, ...]:
         """One report per group; `said` gives its fields for what a group said."""

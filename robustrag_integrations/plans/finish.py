@@ -183,9 +183,9 @@ def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
 
 
 def _held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
-    """Return an abstention where the radius is below `rules.min_radius`.
+    """Return an abstention where the radius is too small.
 
-    It has no radius of its own, since an attacker may raise that of the withheld answer; the latter is in the evidence.
+    Without a radius, as an attacker may raise the withheld one.
     """
     least = rules.min_radius
     if not least or answer.abstained:

@@ -35,10 +35,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Score:
-    """Tell how likely each text is as the whole reply to each isolated prompt (`TextModel.score`).
-
-    The reply is, per prompt, one log-probability per text, or None where it has none; None where the model cannot tell.
-    """
+    """Tell each text's log-probability as the whole reply to each prompt, or None (`TextModel.score`)."""
 
     prompts: tuple[Prompt, ...]
     texts: tuple[str, ...]

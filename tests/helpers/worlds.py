@@ -416,7 +416,7 @@ def voting_world(rng: random.Random, *, agreeing: bool = False) -> World:
         return text_run("voting", question, plan, ScriptedModel(said.__getitem__), setting["metric"], {}).run()
 
     def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
-        return drafted(voting_plan(_inputs(groups), order, quick), text_performer(evil, said, {}))
+        return drafted(voting_plan(PlanInput("q", tuple(groups), order), quick), text_performer(evil, said, {}))
 
     return World(
         "voting", **setting, references=references, certify=certify, draft=draft, moves=["A", "B", "C", "no idea", None]

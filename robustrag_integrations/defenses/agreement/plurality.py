@@ -22,9 +22,8 @@ ones do, and its share if sum of (one_in [g says w] - [g answers]) stays above 0
 -1.
 
 **The share.** Two votes of nine, where each of the others says something else, are no agreement: two planted passages
-have as many. On recorded replies of two small models (218 rows of ten passages) a share of more than a quarter takes
-the attacker's answers at two planted passages from 30 to 11 in a hundred, at three from 50 to 49, and right answers
-without an attack from 40 to 38; these are told instead.
+have as many. On recorded replies a share of more than a quarter cut the attacker's answers at two planted passages from
+30 to 11 in a hundred, and right answers without an attack from 40 to 38.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class Rule:
     """The rule by which an answer is chosen.
 
     Attributes:
-        min_support: the votes that an answer needs.
         one_in: it also needs more than one in so many of the votes that answer: 2 is a majority; 0, any share.
         noise: the least difference of two scores that is a preference; what is closer may be the arithmetic's.
     """
@@ -141,9 +139,8 @@ class Count(Counted, Generic[Key]):
         return holds
 
     def worth_scoring(self) -> tuple[Key, ...]:
-        """Return the keys whose scores may change the outcome or its radius; none where they cannot.
-
-        They are the tied ones; next to a winner, it and the rivals that stop its radius by no more than a tie.
+        """Return the keys whose scores may change the outcome or its radius: the tied ones; or next to a winner, it and
+        the rivals that stop its radius by no more than a tie.
         """
         if self.winner is None:
             most = max(self.votes.values(), default=0)

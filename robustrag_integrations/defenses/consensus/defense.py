@@ -283,11 +283,6 @@ class ConsensusAggregation(TextDefense):
             other_threshold=Threshold(Fraction(1, 2), None, found.min_support, is_strict=True), **same
         )
 
-    @classmethod
-    def takes(cls, settings: object) -> bool:
-        """True if these are settings of this method, for short answers, long ones or lists."""
-        return isinstance(settings, (ConsensusSettings, KeywordSettings, ListSettings))
-
     @staticmethod
     def plan_of(inputs: PlanInput, settings: ConsensusSettings | KeywordSettings | ListSettings) -> Steps[Draft]:
         """Return the plan: one round of calls."""

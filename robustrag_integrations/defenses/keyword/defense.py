@@ -28,7 +28,6 @@ from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Said, Tally, Threshold
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import FEW
 from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.models.wrappers import TwoModels
@@ -339,15 +338,7 @@ class KeywordAggregation(TextDefense):
     def __init__(self, model: TextModel, *, final_model: TextModel | None = None, **given: Any) -> None:
         super().__init__(model if final_model is None else TwoModels(model, final_model), **given)
 
-    @classmethod
-    def settings_under(cls, rules: VoteRules, settings: KeywordSettings) -> KeywordSettings:
-        """Return the settings as they are under these rules of voting: with weights a share of all votes."""
-        return settings.under(rules)
-
-    @staticmethod
-    def plan_of(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
-        """Return the plan of Algorithm 1."""
-        return keyword_plan(inputs, settings)
+    plan_of = staticmethod(keyword_plan)
 
     def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
         """Return the plan of Algorithm 3."""

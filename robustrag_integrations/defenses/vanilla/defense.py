@@ -90,7 +90,4 @@ class VanillaRAG(TextDefense):
         VANILLA.check_names(given, ("task", "prompts"))
         super().__init__(model, group_by="passage", **given)
 
-    @staticmethod
-    def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
-        """Return the plan: one prompt with all passages."""
-        return vanilla_plan(inputs, settings)
+    plan_of = staticmethod(vanilla_plan)

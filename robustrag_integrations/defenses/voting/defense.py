@@ -65,46 +65,9 @@ class VotingSettings(GroupSettings, ChoiceSettings):
         }
 
 
-class MajorityVoting(TextDefense):
-    """Majority voting over the options of a multiple-choice question.
-
-    Guarantee: replacing the content of any `answer.radius` groups leaves the winning option as it is; that of this
-    run, if the model samples (`answer.determinism`).
-
-    Theorem (`agreement/plurality.py`): with c(u) votes for option u, r replaced groups leave the winner x if, for every
-    other u, c(x) - c(u) > 2r.
-
-    Options with equally many votes are no answer: the text tells who says what.
-
-    Args:
-        model: the model to ask, once per group.
-        task: `multiple_choice`, the only one.
-        prompts: your own `PromptSet`; None for the project's.
-        options: the settings of the method:
-
-    Examples:
-        >>> answer = MajorityVoting(model).answer("Capital of France?", passages, choices=["Lyon", "Paris"])
-        >>> answer.text, answer.choice, answer.radius
-    """
-
-    takes_weights = True
-    decides_early = True
-    settings_type = VotingSettings
-    settings: VotingSettings
-    promise = Promise("the option that won this run")
-
-    @staticmethod
-    def plan_of(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
-        """Return the plan: one vote per group."""
-        return voting_plan(inputs, inputs.choices or (), settings)
-
-    def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
-        """Return the plan that finds the vote's possible winners."""
-        return voting_certification_plan(question, choices or (), self.settings, same_batches=self.model.shares_batches)
-
-
-def voting_plan(inputs: PlanInput, choices: Sequence[str], settings: VotingSettings) -> Steps[Draft]:
+def voting_plan(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
     """Ask each group alone which option it chooses; the option with most votes wins."""
+    choices = inputs.choices or ()
 
     def count_of_votes(found: Sequence[int | None], votes: Sequence[int]) -> Count[int]:
         return Count(tuple(found), tuple(votes), RULE)
@@ -172,3 +135,38 @@ def voting_certification_plan(
         without_calls(possible),
         same_batches=same_batches,
     )
+
+
+class MajorityVoting(TextDefense):
+    """Majority voting over the options of a multiple-choice question.
+
+    Guarantee: replacing the content of any `answer.radius` groups leaves the winning option as it is; that of this
+    run, if the model samples (`answer.determinism`).
+
+    Theorem (`agreement/plurality.py`): with c(u) votes for option u, r replaced groups leave the winner x if, for every
+    other u, c(x) - c(u) > 2r.
+
+    Options with equally many votes are no answer: the text tells who says what.
+
+    Args:
+        model: the model to ask, once per group.
+        task: `multiple_choice`, the only one.
+        prompts: your own `PromptSet`; None for the project's.
+        options: the settings of the method:
+
+    Examples:
+        >>> answer = MajorityVoting(model).answer("Capital of France?", passages, choices=["Lyon", "Paris"])
+        >>> answer.text, answer.choice, answer.radius
+    """
+
+    takes_weights = True
+    decides_early = True
+    settings_type = VotingSettings
+    settings: VotingSettings
+    promise = Promise("the option that won this run")
+
+    plan_of = staticmethod(voting_plan)
+
+    def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
+        """Return the plan that finds the vote's possible winners."""
+        return voting_certification_plan(question, choices or (), self.settings, same_batches=self.model.shares_batches)
