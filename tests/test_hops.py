@@ -62,15 +62,6 @@ def test_a_hop_that_abstains_ends_the_run_and_says_why() -> None:
     assert run({"Which company makes Tarsk?": ["x"] * 2}, min_radius=1).abstained
 
 
-def test_a_tie_ends_a_hop_and_is_told_of_the_last_one() -> None:
-    tie = ["Brezar Works", "Brezar Works", "Kilon Mills", "Kilon Mills"]
-    first = run({"Which company makes Tarsk?": tie})
-    assert (first.text, first.abstained, len(first.hops)) == ("I don't know", True, 1)
-    assert "hop 1: no answer: 2 answers have 2 votes each" in first.warnings
-    last = run({**TOLD, "Who founded Brezar Works?": ["Ada Lind", "Ada Lind", "Eve Moor", "Eve Moor"]})
-    assert (last.text, last.abstained) == ("Sources disagree: Ada Lind (a, b); Eve Moor (c, d)", True)
-
-
 def test_the_words_of_a_single_source_do_not_go_on_unless_allowed() -> None:
     told = {"q": ["Brezar Works", "I don't know", "I don't know"], "about Brezar Works": ["x", "I don't know"]}
     held = MultiHop(lambda q: answered(told[q], q), ["q", "about {1}"]).answer("q")
@@ -98,11 +89,6 @@ def test_origins_are_counted_in_all_hops_or_nothing_is(rules: dict[str, Any], ra
     assert answer.radius == radius
     assert (answer.caveat is None) == (radius > 0)
     assert sum("the radius is 0" in warning for warning in answer.warnings) == (radius == 0)
-
-
-def test_one_look_up_has_the_radius_of_its_answer() -> None:
-    answer = run(TOLD, ["Which company makes Tarsk?"], group_by="passage")
-    assert (answer.text, answer.radius, answer.caveat) == ("Brezar Works", 2, None)
 
 
 def test_votes_and_groups_are_not_mixed_and_the_wording_of_lists_does_not_go_on_with_a_radius() -> None:

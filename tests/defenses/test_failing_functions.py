@@ -10,7 +10,6 @@ import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting
 from robustrag_integrations.defenses.voting import defense as voting_settings
-from robustrag_integrations.errors import ModelError, QuorumError
 
 PASSAGES = ["Paris"] * 6
 
@@ -87,16 +86,6 @@ def test_a_certificate_counts_the_same_failure() -> None:
     assert any("groups failed (its response could not be read: SystemError: odd)" in w for w in found.warnings)
 
 
-def test_groups_that_cannot_be_read_count_against_the_quorum_in_both() -> None:
-    defense = KeywordAggregation(_model(), extractor=_raising(ValueError("odd")), quorum=0.5)
-    with pytest.raises(QuorumError, match="its response could not be read: ValueError: odd"):
-        defense.answer("Where?", ["planted"] * 4 + ["Paris"] * 3)
-    narrow = defense.answer("Where?", ["planted"] * 3 + ["Paris"] * 4)
-    assert narrow.radius == 0
-    found = defense.certify("Where?", ["planted"] * 3 + ["Paris"] * 4, "Paris")
-    assert (found.certified, found.tau) == (True, 0.0)
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), asyncio.CancelledError()], ids=repr)
 def test_interrupts_and_cancellations_pass(error: BaseException) -> None:
     defense = KeywordAggregation(_model(), extractor=_raising(error))
@@ -152,23 +141,6 @@ def test_a_model_function_that_raises_whatever_over_one_prompt_costs_its_group_a
             assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
             assert answer.groups[0].error is not None
             assert answer.groups[0].error.startswith(type(error).__name__)
-
-
-def test_a_stream_that_panics_is_made_up_for_by_a_call_or_is_a_failed_final_call() -> None:
-    def pieces(prompt: str) -> Iterator[str]:
-        yield "Par"
-        raise _Panic("index out of bounds")
-
-    def once_more(prompt: str) -> str:
-        if "say Paris" not in prompt:  # no passage: the final prompt
-            raise _Panic("index out of bounds")
-        return "Paris"
-
-    whole = KeywordAggregation(CallableModel(lambda prompt: "Paris", stream_fn=pieces), final="always")
-    assert "".join(whole.stream("Where?", PASSAGES)) == "Paris"
-    broken = KeywordAggregation(CallableModel(once_more, stream_fn=pieces), final="always")
-    with pytest.raises(ModelError, match="_Panic: index out of bounds"):
-        list(broken.stream("Where?", [f"{n} say Paris" for n in range(4)]))
 
 
 def test_an_abstention_function_decides_and_one_that_raises_costs_its_group_alone() -> None:

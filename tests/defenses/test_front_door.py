@@ -153,38 +153,6 @@ def test_bad_choices_are_named(choices, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "expected"),
-    [
-        ("B", 1),
-        ("(B)", 1),
-        ("B. Lyon", 1),
-        ("Answer: B", 1),
-        ("lyon", 1),
-        ("I think it is Lyon, clearly.", 1),
-        ("D", None),
-        ("I don't know", None),
-        ("Q", None),
-        ("Because " + "A " * 10_000, None),
-        ("Let's think. A is Paris, in the north. So the answer is B.", 1),
-        ("The correct answer is:\n\n**B) Lyon**", 1),
-        ("Die Antwort ist B, weil A im Norden liegt.", None),
-        ("Options: A Paris, B Lyon. The answer is B", 1),
-        ("The answer is A or B.", None),
-        ("The answer is Paris or Lyon.", None),
-        ("The wrong answer is B.", None),
-        ("Anything but Paris", None),
-        ("Everything except Lyon", None),
-        ("Lyon rather than Paris", None),
-        ("答案是B吗？", None),
-        ("B\u200b", 1),
-        ("\u202eB\x00", 1),
-    ],
-)
-def test_options_are_read_from_what_models_write(response: str, expected: int | None) -> None:
-    assert parse_option(response, ["Paris", "Lyon", "Nice"]) == expected
-
-
-@pytest.mark.parametrize(
     ("response", "choices", "expected"),
     [
         ("not allowed", ["Allowed", "Forbidden"], None),
@@ -216,14 +184,6 @@ def test_an_option_that_reads_like_another_ones_letter_is_refused(choices: list[
     with pytest.raises(ValueError, match=rf"reads like the letter of {whose} in a reply. Write it out"):
         MajorityVoting(ECHO, options="letters").answer("q", ["x"], choices=choices)
     assert MajorityVoting(ECHO).answer("q", [choices[0]], choices=choices).choice == 0
-
-
-@pytest.mark.parametrize(
-    "choices", [["A", "B", "C"], ["O+", "O-"], ["<", ">"], ["1/2", "1.2"], ["5", "-5"], ["$5", "€5"]]
-)
-def test_options_that_differ_in_a_sign_or_are_their_own_letters_are_options(choices: list[str]) -> None:
-    assert check_choices(choices) == tuple(choices)
-    assert [parse_option(choice, choices) for choice in choices] == list(range(len(choices)))
 
 
 HOSTILE = [
@@ -298,15 +258,6 @@ def test_a_prompt_shows_as_many_worked_examples_as_asked_for_and_every_second_on
     for wrong in (5, -1, 1.0, "1", None):
         with pytest.raises(ValueError, match="from 0 to 4"):
             prompts_for(task, exemplars=wrong)  # type: ignore[arg-type]
-
-
-def test_a_group_whose_words_were_kept_and_not_used_differs() -> None:
-    model = ScriptedModel(lambda text: text, lambda text: "a it is")
-    answer = KeywordAggregation(model, extractor=split, prompts=BARE, beta=2).answer(
-        "q", ["a", "a", "a", "bo", "bo", "bo"]
-    )
-    assert [g.status for g in answer.groups[2:4]] == ["supports", "differs"]
-    assert [(d.text, d.support) for d in answer.dissent] == [("bo", 3)]
 
 
 def test_decoding_reports_where_a_group_would_have_gone_another_way() -> None:

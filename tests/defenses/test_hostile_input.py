@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation
+from robustrag_integrations import KeywordAggregation
 
 
 def test_half_a_surrogate_pair_in_one_passage_does_not_cost_the_answer() -> None:
     pytest.importorskip("torch")
-    from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel
+    from robustrag_integrations import DecodingAggregation, LocalModel
 
     model = LocalModel.bundled()
     truth = [f"The mayor of Velbury is Anna Lind. Note {n}." for n in range(4)]
@@ -43,33 +43,3 @@ def test_marks_stacked_on_a_letter_are_cut_before_they_are_sorted() -> None:
     few, many = "Zo\u0301\u0316\u0301e", "Zo" + "\u0301\u0316" * 40_000 + "e"
     assert normalised(many) == normalised(few)
     assert normalised("a\u0302\u0323") == normalised("\u1ead")  # two, as Vietnamese has them, stay
-
-
-def test_a_log_probability_too_large_for_a_float_is_none() -> None:
-    pytest.importorskip("openai")
-    from robustrag_integrations.errors import ModelError
-    from robustrag_integrations.models.server.decoding import _probability
-
-    assert _probability("a", -(10**400)) == 0.0
-    with pytest.raises(ModelError, match="as the log-probability"):
-        _probability("a", 10**400)
-
-
-@pytest.mark.parametrize(
-    "planted",
-    [
-        "five kilometre\u017f",
-        "5 km, or 5 kilometre\u017f",
-        "five kilometres\nsixty-fir\u017ft",
-        "five kilometres since \u017feptember 1990",
-        "five kilometres for 9 u\u017fd",
-    ],
-    ids=["unit", "two units", "ordinal", "month", "currency"],
-)
-@pytest.mark.parametrize("defense", [ConsensusAggregation, KeywordAggregation])
-def test_letters_that_are_others_in_another_case_do_not_cost_the_answer(defense, planted: str) -> None:
-    model = CallableModel(lambda prompt: planted if "PLANTED" in prompt else "5 km")
-    clean = defense(model).answer("How long is it?", ["one", "two", "three", "four", "five", "six"])
-    attacked = defense(model).answer("How long is it?", ["one", "two", "three", "four", "five", "PLANTED"])
-    assert clean.radius >= 1
-    assert attacked.text == clean.text

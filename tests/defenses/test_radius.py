@@ -81,13 +81,3 @@ def test_a_tie_of_options_is_no_answer_and_is_told() -> None:
     ]:
         sources = [Passage(letter, source=f"{place}.md") for place, letter in enumerate(letters)]
         assert voting.answer("q", sources, choices=["x", "y", "z"]).text == f"Sources disagree: {told}"
-
-
-@pytest.mark.parametrize(
-    ("letters", "won", "radius"), [("AAAB", "x", 0), ("AAAAB", "x", 1), ("BBB", "y", 1), ("B", "y", 0)]
-)
-def test_an_option_wins_while_it_stays_ahead(letters: str, won: str, radius: int) -> None:
-    voting = MajorityVoting(CallableModel(lambda p: p[0]), prompts=BARE_CHOICES, quorum=0)
-    answer = voting.answer("q", list(letters), choices=["x", "y"])
-    assert (answer.text, answer.radius) == (won, radius)
-    assert not any("no answer" in warning for warning in answer.warnings)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from robustrag_integrations import CallableModel, Passage
-from robustrag_integrations.cli import main
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, method_of
 from tests.defenses.toy.defense import UNANIMITY
 from tests.helpers.scripted import ScriptedDecodingModel
@@ -32,13 +29,6 @@ def test_a_class_takes_exactly_the_declared_settings(method: Method) -> None:
     for name in {s.name for m in METHODS.values() for s in m.settings} - {s.name for s in method.settings}:
         with pytest.raises((TypeError, ValueError), match=name):
             method.build(model, **{name: 1})
-
-
-@pytest.mark.parametrize("method", BASELINES.values(), ids=lambda m: m.name)
-def test_an_entry_of_a_baseline_names_exactly_the_settings_that_it_has(method: Method) -> None:
-    assert {*method.settings_of({}).as_dict()} - {"task"} == {setting.name for setting in method.settings}
-    with pytest.raises((TypeError, ValueError), match="nonsense"):
-        method.build(CallableModel(lambda prompt: ""), nonsense=1)
 
 
 def test_reading_the_table_loads_no_numpy_and_no_torch() -> None:
@@ -69,27 +59,7 @@ def test_an_unknown_method_or_task_is_named_with_what_there_is() -> None:
 MODEL = ["--model", "python:toy_model:ask"]
 
 
-def says_tarsk(prompt: str) -> str:
-    return "Tarsk"
-
-
 PASSAGES = [Passage(f"Tarsk won, says paper {i}.", id=f"p{i}", source=f"paper {i}") for i in range(4)]
-
-
-def test_the_toy_answers_on_the_command_line(
-    toy: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "toy_model.py").write_text("def ask(prompt):\n    return 'Tarsk'\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    for i in range(4):
-        (tmp_path / f"{i}.txt").write_text(f"Tarsk won the race, says paper {i}.")
-    docs = [str(tmp_path / f"{i}.txt") for i in range(4)]
-    done = main(
-        ["ask", "Who won the race?", "--docs", *docs, *MODEL, "--defense", "toy", "--set", "at_least=4", "--json"]
-    )
-    shown = json.loads(capsys.readouterr().out)
-    assert done == 0
-    assert (shown["answer"]["text"], shown["answer"]["settings"]) == ("Tarsk", {"at_least": 4})
 
 
 def test_the_toy_answers_in_langchain(toy: Method) -> None:

@@ -156,15 +156,3 @@ def test_asking_again_until_the_radius_is_large_hands_the_answer_to_the_attacker
     assert len(accepted) > 200
     assert accepted.count("Paris") == 0, "every accepted answer is the attacker's"
     assert single.count("Paris") > 100, "while a single run often is right"
-
-
-def test_abstaining_below_the_radius_in_one_run_keeps_what_it_promises() -> None:
-    """`min_radius` on one run: the attacker decides no more than that run, however many are made by others."""
-    texts = ["p0", "p1", "evil"]
-    said = []
-    for seed in range(300):
-        model = SamplingModel(["B", "B", "C"], seed, shared=False, planted={"evil": Planted("C", 0)})
-        defense = MajorityVoting(model, prompts=BARE_CHOICES, min_radius=1)
-        said.append(defense.answer("q", texts, choices=OPTIONS).text)
-    assert said.count("I don't know") > 200
-    assert said.count("Rome") < 60

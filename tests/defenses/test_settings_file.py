@@ -60,15 +60,6 @@ def test_grouping_by_rank_or_by_key_is_one_choice_and_what_is_given_makes_all_of
     assert (rules.by, rules.group_size) == ("origin", 1)
 
 
-def test_the_class_of_a_method_reads_its_file_and_what_is_given_wins(file) -> None:
-    path = file(GOOD)
-    defense = KeywordAggregation(MODEL, settings=path, beta=2, alpha=None, group_by="origin")
-    same = from_settings(MODEL, path, beta=2, group_by="origin")
-    assert (defense.settings.as_dict(), defense.rules) == (same.settings.as_dict(), same.rules)
-    assert (defense.settings.as_dict()["alpha"], defense.rules.min_radius) == ("2/5", 1)
-    assert KeywordAggregation(MODEL, settings=load_settings(path)).rules.by == "passage"
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_the_class_of_another_method_refuses_a_file_by_name(method: str, file) -> None:
     other = "voting" if method != "voting" else "keyword"

@@ -34,14 +34,6 @@ def test_a_blank_passage_costs_no_call_and_abstains(defense, asynchronous: bool)
     assert not [warning for warning in answer.warnings if "in full" in warning or "empty" in warning]
 
 
-def test_where_all_passages_are_blank_nothing_is_asked() -> None:
-    def ask(prompt: str) -> str:
-        raise AssertionError(prompt)
-
-    answer = ConsensusAggregation(CallableModel(ask), group_by="passage").answer("Where?", BLANK)
-    assert (answer.abstained, answer.model_calls) == (True, 0)
-
-
 def test_prompts_that_are_one_batch_stay_together() -> None:
     # Whoever writes a passage must not choose the shape of the batch that the others are read in.
     batches = []

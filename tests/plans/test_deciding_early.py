@@ -183,12 +183,3 @@ def test_what_an_early_answer_says_of_itself() -> None:
     assert whole is not None
     assert (whole.text, whole.radius, whole.evidence["decided_after"]) == ("anna", 4, 10)
     assert not any("decided after" in w for w in whole.warnings)
-
-
-def test_waves_are_rounds_and_save_calls() -> None:
-    model = ScriptedModel(lambda text: "anna")
-    rules: dict[str, Any] = {"group_by": "passage", "stop_when_decided": True, "wave_size": 4}
-    answer = MajorityVoting(model, **rules).answer("Who?", [f"text {i}" for i in range(10)], choices=CHOICES)
-    assert len(model.asked) == answer.model_calls == answer.spending.calls == 8
-    assert (answer.spending.rounds, answer.radius, answer.evidence["decided_after"]) == (2, 2, 8)
-    assert {g.note for g in answer.groups[8:]} == {"not asked, as the answer was decided"}

@@ -8,7 +8,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.determinism import Determinism, Promise, Repeats
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.grouping.passages import Passage
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
@@ -77,21 +77,6 @@ def test_sampling_is_warned_of_until_it_is_accepted_and_the_attribute_stays(answ
     assert f"Holds:    {accepted.determinism.promise}" in accepted.explain()
 
 
-def test_of_a_plain_function_nothing_is_warned_of_and_nothing_is_claimed() -> None:
-    answer = MajorityVoting(CallableModel(lambda p: "yes")).answer("q", PASSAGES, choices=["yes", "no"])
-    assert answer.warnings == ()
-    assert answer.determinism.model == "unknown"
-    declared = MajorityVoting(CallableModel(lambda p: "y", samples=False)).answer("q", PASSAGES, choices=["y", "n"])
-    assert (declared.determinism.model, declared.determinism.why) == ("deterministic", "declared by samples=False")
-
-
-@pytest.mark.parametrize("known", [SAMPLES, SERVER, Repeats(), GREEDY], ids=lambda r: r.model)
-def test_a_radius_of_0_promises_nothing_of_any_model(known: Repeats) -> None:
-    found = Determinism.of(known, Promise("the answer of this run"), radius=0, whole=5)
-    assert found.scope == "nothing"
-    assert found.promise == "nothing is promised: the radius is 0"
-
-
 def test_a_smallest_radius_is_part_of_the_promise() -> None:
     answer = voted(SAMPLES, min_radius=2)
     assert answer.determinism.promise.endswith("an abstention may take its place (min_radius=2)")
@@ -139,12 +124,6 @@ def test_a_probe_that_saw_differences_makes_certify_refuse() -> None:
     with pytest.raises(ValueError, match=r"the model samples \(declared by samples=False; a probe compared 40"):
         MajorityVoting(model).certify("q", PASSAGES, "yes", choices=["yes", "no"])
     assert not model.deterministic
-
-
-def test_of_two_models_that_make_one_answer_the_worse_counts() -> None:
-    assert GREEDY.with_other(SAMPLES) == SAMPLES.with_other(GREEDY) == SAMPLES
-    assert SERVER.with_other(GREEDY) == SERVER
-    assert GREEDY.with_other(GREEDY) == GREEDY
 
 
 @pytest.mark.parametrize("answer", [voted, kept])

@@ -57,16 +57,6 @@ async def test_an_answer_with_too_small_a_radius_is_withheld_in_every_way_of_ask
         assert answer.settings["min_radius"] == least
 
 
-@methods
-async def test_an_answer_with_enough_radius_stays_as_it_is(make: Any, choices: Any) -> None:
-    plain = make().answer("q", PASSAGES, choices=choices)
-    for pieces, answer in await every_way(make(plain.radius), choices):
-        assert (pieces, answer.text, answer.radius) == ([plain.text], plain.text, plain.radius)
-        assert (answer.choice, answer.evidence, answer.groups) == (plain.choice, plain.evidence, plain.groups)
-        assert not answer.abstained
-        assert "may cause an abstention, but no other answer" in answer.warnings[-1]
-
-
 def test_within_the_radius_an_attacker_gets_the_answer_or_an_abstention_and_nothing_else() -> None:
     says = ["paris", "paris", "paris", "paris", "rome"]
     words = [None, "", "paris", "rome", "paris rome", "x"]
@@ -82,11 +72,6 @@ def test_within_the_radius_an_attacker_gets_the_answer_or_an_abstention_and_noth
                     outcomes.add((least, answer.text))
     assert {text for _, text in outcomes} <= {"paris", "I don't know"}
     assert (1, "I don't know") in outcomes
-
-
-def test_a_defence_that_may_withhold_its_answer_is_not_certified() -> None:
-    with pytest.raises(ValueError, match="certify the defence without min_radius"):
-        keyword(1).certify("q", PASSAGES, "paris")
 
 
 def test_an_abandoned_stream_asks_nothing_more() -> None:

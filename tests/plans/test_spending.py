@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from robustrag_integrations import (
     CallableModel,
+    ConsensusAggregation,
     KeywordAggregation,
-    MajorityVoting,
     RobustAnswer,
-    VanillaRAG,
 )
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.reply import Ending, Piece
+from tests.helpers.scripted import BARE
+from tests.helpers.worlds import ConsensusModel, Move
 
 PASSAGES = ["Anna Lind runs the mill.", "The mill is run by Anna Lind.", "Bo sold it.", "Anna Lind has the mill."]
 QUERY = "Who runs the mill?"
@@ -73,25 +76,6 @@ def test_a_group_has_its_own_tokens_and_a_silent_one_makes_the_total_unknown() -
         assert answer.spending.silent == 1
 
 
-def test_equal_replies_count_each() -> None:
-    answer = VanillaRAG(model()).answer(QUERY, PASSAGES[:1])
-    assert (answer.spending.calls, answer.spending.rounds) == (1, 1)
-    same = CallableModel(lambda prompt: Response("Anna Lind", usage=Usage(len(prompt), 0, 2, 0)))
-    voted = MajorityVoting(same).answer(QUERY, ["a b", "a b c"], choices=["Anna Lind", "Bo"])
-    assert voted.groups[0].usage.prompt != voted.groups[1].usage.prompt
-
-
-def test_a_failed_call_is_silent() -> None:
-    def fn(prompt: str) -> Response:
-        if "Bo sold" in prompt:
-            raise ValueError("no")
-        return counted(prompt)
-
-    answer = KeywordAggregation(CallableModel(fn)).answer(QUERY, PASSAGES)
-    assert answer.spending.silent == 1
-    assert answer.groups[2].usage == Usage()
-
-
 def test_the_report_survives_json_and_equality_looks_past_tokens() -> None:
     answer = KeywordAggregation(model()).answer(QUERY, PASSAGES)
     again = RobustAnswer.from_dict(answer.to_dict())
@@ -100,3 +84,14 @@ def test_the_report_survives_json_and_equality_looks_past_tokens() -> None:
     assert answer == KeywordAggregation(CallableModel(lambda p: counted(p).text or "", name="counted")).answer(
         QUERY, PASSAGES
     )
+
+
+@pytest.mark.parametrize(
+    ("replies", "can_score", "rounds"), [("XXYYN", True, 2), ("XXYYN", False, 1), ("XXXXN", True, 1)]
+)
+def test_scores_are_a_round_and_no_calls(replies: str, can_score: bool, rounds: int) -> None:
+    said = {"X": "Xylo", "Y": "Yoke", "N": "I don't know"}
+    model = ConsensusModel(lambda text: Move(said[replies[int(text)]]), can_score=can_score)
+    answer = ConsensusAggregation(model, prompts=BARE).answer("q", [str(place) for place in range(5)])
+    assert answer.abstained is (rounds == 1 and "Y" in replies)
+    assert (answer.spending.rounds, answer.spending.calls, answer.model_calls) == (rounds, 5, 5)

@@ -178,17 +178,6 @@ def test_the_one_sure_source_is_heard_by_people_and_by_no_prompt() -> None:
     assert "unsure" in answer.explain()
 
 
-def test_two_sure_ones_or_none_are_no_sole_source() -> None:
-    assert ask([sure("45 days"), sure("20 days"), unsure("10")]).abstained
-    none = ask([unsure("45 days"), unsure("20 days")])
-    assert none.text == "No two sources agree: 45 days (0.md, unsure); 20 days (1.md, unsure)"
-    alone = ask([unsure("45 days"), None])
-    assert (alone.abstained, alone.text) == (
-        True,
-        "One source answers, and the model is unsure of it: 45 days (0.md, unsure)",
-    )
-
-
 def test_where_no_confidence_is_known_a_sole_source_is_one_where_all_others_abstain() -> None:
     answer = ask(["14 days", None, None])
     assert (answer.text, answer.abstained, answer.radius, answer.sole_source) == ("14 days", False, 0, "0.md")
@@ -243,20 +232,6 @@ def test_a_runoff_is_no_answer_where_nobody_or_as_many_prefer_either() -> None:
     assert ask([*A_TIE, "q"], likelier=["Xylo"] * 5 + ["Yoke"]).abstained
     assert ask(A_TIE, likelier=["Xylo"] * 5, runoff="never").abstained
     assert ask(A_TIE, likelier=["Xylo"] * 5, agreement="majority").abstained
-
-
-def test_a_runoff_is_asked_for_only_where_it_can_matter() -> None:
-    for replies, asked in [(["a"] * 5, 0), (["a", "a", "b", "b", "c"], 1), (["a", "b", "c"], 0), ([None] * 3, 0)]:
-        model = Model(replies, [None] * len(replies))
-        ConsensusAggregation(model).answer("Which?", passages(len(replies)))
-        assert model.scored == asked, replies
-
-
-def test_a_runoff_lengthens_the_radius_of_a_lead() -> None:
-    replies = ["Xylo"] * 3 + ["Yoke", "Zulu", "Zulu", "q"]
-    assert ask(replies[:5]).radius == 0
-    assert ask(replies[:5], likelier=["Xylo"] * 5).radius == 1
-    assert ask(replies[:5], likelier=["Yoke"] * 5).radius == 0
 
 
 @pytest.mark.parametrize("levels", [(SURE, UNSURE), (UNSURE, SURE)])

@@ -66,32 +66,6 @@ def test_where_nothing_is_kept_nobody_is_asked_and_people_are_told_who_says_what
     assert ask(["a1", "b2", "c3"], final="never", disagreement="abstain").text == "I don't know"
 
 
-def test_groups_support_what_they_say_all_of() -> None:
-    answer = ask([*METALS, "gold"], "iron and copper", alpha=0.6)
-    assert [group.status for group in answer.groups] == ["supports"] * 5 + ["differs"]
-    assert [(d.text, d.origins) for d in answer.dissent] == [("gold", ("s5",))]
-    assert len(answer.citations) == 5
-
-
-@pytest.mark.parametrize("method", [KeywordAggregation, ConsensusAggregation])
-def test_two_sources_in_one_wording_do_not_outvote_five_that_paraphrase(method: Any) -> None:
-    lie = "backups are encrypted, keys in a vault"
-    honest = ["backups stay in plain text", "no cipher protects a backup", "we never encrypt a backup",
-              "copies are readable by all", "a backup has no cipher"]  # fmt: skip
-    asked: list[str] = []
-    answer = ask(
-        [lie, lie, *honest],
-        lambda prompt: asked.append(prompt) or "?",
-        "Tell me about our backups.",
-        method=method,
-        task="long_form",
-        **({"alpha": None, "beta": None} if method is KeywordAggregation else {}),
-    )
-    assert asked == []
-    assert answer.abstained
-    assert all(reply in answer.text for reply in [lie, *honest[:3]])
-
-
 @pytest.mark.parametrize("method", [KeywordAggregation, ConsensusAggregation])
 def test_a_long_answer_is_written_of_the_phrases_that_most_carry(method: Any) -> None:
     replies = ["red mill, built in 1871"] * 3 + ["the red mill, a lie of mine"] * 2

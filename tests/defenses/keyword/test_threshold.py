@@ -12,7 +12,6 @@ import pytest
 from robustrag_integrations.defenses.keyword.defense import keyword_span
 from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 from tests.helpers.radii import attack
-from tests.helpers.scripted import keyword_defense
 from tests.helpers.small_tallies import WORDS, SmallTally, silenced
 
 
@@ -94,10 +93,3 @@ def test_everything_that_can_be_retained_is_enumerated() -> None:
     assert enumerated > 200
     assert reached == enumerated
     assert open_ended > 20
-
-
-def test_corrupted_groups_that_reach_the_threshold_are_open_ended() -> None:
-    defense = keyword_defense(lambda text: "paris", alpha=0.3, beta=3, quorum=0)
-    found = defense.certify("q", [f"p{i}" for i in range(10)], "paris", corruption_size=3)
-    assert (found.tau, found.unbounded) == (0, True)
-    assert "3 corrupted groups alone can reach the threshold of 3" in (found.stopped or "")

@@ -6,12 +6,9 @@ import itertools
 import random
 from collections.abc import Iterator
 
-import pytest
-
 from robustrag_integrations import MajorityVoting
-from robustrag_integrations.defenses.voting.options import parse_option
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.prompts import NO_INFORMATION, PromptSet, PromptTemplate
+from robustrag_integrations.prompts import NO_INFORMATION
 from tests.helpers.scripted import ScriptedModel
 
 CHOICES = ["Rome", "Oslo", "Bern", "Lima"]
@@ -64,27 +61,6 @@ def test_the_order_of_a_group_depends_on_its_own_text_alone() -> None:
     model = Leaning()  # nor on the order of the question
     MajorityVoting(model, group_by="passage").answer("Where?", passages, choices=CHOICES[::-1])
     assert model.asked == list(alone.values())
-
-
-def test_options_before_the_passages_have_one_order_so_that_all_prompts_begin_alike() -> None:
-    own = PromptTemplate("", "Options:\n{choices}\nText:\n{context}\n\n{query}", ("context", "query", "choices"))
-    orders = [shown(p) for p in asked([f"p {i}" for i in range(9)], prompts=PromptSet(own, own))]
-    assert all(order == orders[0] for order in orders)
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        *(("Lyon", 1), ("- Lyon", 1), ("lyon.", 1), ("**Lyon**", 1), ("Answer: Lyon", 1), ("B. Lyon", 1)),
-        *(("The answer is Lyon.", 1), ("Lyon, not Paris", 1), ('{"answer": "Lyon"}', 1), ("(A) Lyon", 1)),
-        *(("B", 1), ("(b)", 1), ("Answer: B", 1), ("The answer is B.", 1), ("D", None), ("Paris or Lyon", None)),
-        *(("No information found", None), ("- No information found", None), ("I don't know", None), ("not Lyon", None)),
-    ],
-)  # fmt: skip
-def test_replies_are_read_by_their_words_and_letters_by_places_in_the_question(
-    reply: str, expected: int | None
-) -> None:
-    assert parse_option(reply, ["Paris", "Lyon", "Nice"]) == expected
 
 
 def attacks(passages: list[str], size: int) -> Iterator[list[str]]:
