@@ -2,32 +2,31 @@
 
 Padding is an attack channel: kernels follow from shapes, and a passage must not choose the kernel of another row. So
 each prompt is read in a batch of its own, at its own length (`SinglePrompt`), whether it then advances alone or among
-others (`PromptRows`). The shapes of decoding steps follow from the settings and the number of rows. What rows still
-have in common are kernels over all rows. The isolation probe finds the number of rows at which these are exact; rows of
-padding make up that number.
+others (`PromptRows`). The shapes of decoding steps follow from the settings and the number of rows, one at which the
+isolation probe found the kernels over all rows exact.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from torch.nn import functional
 from transformers import DynamicCache
 
-from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues, Pair
+from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, memory_explained
 from robustrag_integrations.models.local.token_trees import LocalTree, TokenTrie, known_noise
 
+R = TypeVar("R", bound="_Rows")
 STRING_TOKENS = 256  # tokens of strings that are read in one pass; each has its logits
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """The output of a batch once its prompts are read.
 
     Attributes:
@@ -39,7 +38,32 @@ class Opened:
     spelled: torch.Tensor
 
 
-class SinglePrompt:
+class _Rows:
+    """Rows of a cache."""
+
+    rows = 1
+    cache: Any
+
+    def __init__(self, lm: CausalLM, rules: MaskRules) -> None:
+        self._lm, self._rules = lm, rules
+
+    def fork(self: R) -> R:
+        """Return a copy that gives the same bits."""
+        twin = copy.copy(self)
+        with torch.inference_mode():
+            twin.cache = copy.deepcopy(self.cache)
+        return twin
+
+    def tree(self) -> LocalTree | None:
+        """Return a tree of continuations, if `known_noise`; the batch itself stays as it is."""
+        if not known_noise(self._lm):
+            return None
+        with torch.inference_mode():
+            cache = self.cache.filled_up(self.rows)
+            return LocalTree(self._lm, self._rules, cache, self.cache.lengths[: self.rows])
+
+
+class SinglePrompt(_Rows):
     """A batch of one prompt. A token's column is its position.
 
     Args:
@@ -52,8 +76,6 @@ class SinglePrompt:
         keep: gets the keys and values of the whole once it is read.
     """
 
-    rows = 1
-
     def __init__(
         self,
         lm: CausalLM,
@@ -65,27 +87,13 @@ class SinglePrompt:
         room: int = 0,
         keep: Callable[[KeyValues], None] | None = None,
     ) -> None:
-        self._lm, self._rules, self._at_once, self._rest, self._keep = lm, rules, at_once, tuple(rest), keep
-        self._prefix, self.tokens = prefix, prefix.tokens if prefix else 0
-        self._cache = BatchKVCache(1, self.tokens + len(rest) + room)
-
-    def fork(self) -> SinglePrompt:
-        """Return an independent copy with bit-identical numbers."""
-        twin = copy.copy(self)
-        with torch.inference_mode():
-            twin._cache = self._cache.copy()
-        return twin
+        super().__init__(lm, rules)
+        self._prefix, self._rest, self._at_once, self._keep = prefix, tuple(rest), at_once, keep
+        self.cache = BatchKVCache(1, (prefix.tokens if prefix else 0) + len(rest) + room)
 
     def key_values(self) -> KeyValues:
         """Return everything that was read, as a prefix for other prompts; shares memory with this one."""
-        return KeyValues(self._cache.pairs(), self.tokens)
-
-    def tree(self) -> LocalTree | None:
-        """Return a tree of continuations, if `known_noise`; the batch itself stays as it is."""
-        if not known_noise(self._lm):
-            return None
-        with torch.inference_mode():
-            return LocalTree(self._lm, self._rules, self._cache.filled_up(1), [self.tokens])
+        return KeyValues(self.cache.pairs(), self.cache.lengths[0])
 
     @torch.inference_mode()
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
@@ -100,7 +108,7 @@ class SinglePrompt:
         stop_if_cancelled()
         trie = TokenTrie(string[:-1] for string in strings)
         logits = self._extend(self._rest[last:], trie)
-        self._forget(len(trie))
+        self.cache.advance(-len(trie))
         if self._keep is not None:
             self._keep(self.key_values())
         along = (_along(logits[0], trie, string[:-1]) for string in strings)
@@ -114,13 +122,16 @@ class SinglePrompt:
             Per string, the [1 + length, V] float32 logits of what follows the prompt and each token.
         """
         self._begin()
-        for part in _parts(strings):
+        left = list(strings)
+        while left:
             stop_if_cancelled()
+            ends = accumulate(map(len, left))
+            part = left[: max(1, sum(end <= STRING_TOKENS for end in ends))]
             trie = TokenTrie(part)
             logits = self._extend(self._rest, trie)[0]
-            self._forget(len(self._rest) + len(trie))
-            for string in part:
-                yield _along(logits, trie, string)
+            self.cache.advance(-len(self._rest) - len(trie))
+            yield from (_along(logits, trie, string) for string in part)
+            del left[: len(part)]
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
@@ -130,23 +141,19 @@ class SinglePrompt:
     def _begin(self) -> None:
         with memory_explained():
             if self._prefix:
-                self._cache.put(0, self._prefix.layers)
-
-    def _forget(self, tokens: int) -> None:
-        self.tokens -= tokens
-        self._cache.advance(-tokens)
+                self.cache.put(0, self._prefix.layers)
 
     def _extend(self, tokens: Sequence[int], trie: TokenTrie | None = None) -> torch.Tensor:
         """Read tokens and a trie behind them; return the [1, 1 + nodes, V] float32 logits of what follows them."""
-        device, end = self._lm.device, self.tokens + len(tokens)
-        nodes = trie.tokens if trie else []
+        device, start = self._lm.device, self.cache.lengths[0]
+        nodes, end = trie.tokens if trie else [], start + len(tokens)
         keys = torch.arange(end + len(nodes), device=device)[None]
         if trie:
             keys[0, end:] = torch.tensor(trie.depths, device=device) + end
-        places = keys[:, self.tokens :]
+        places = keys[:, start:]
         ids = torch.tensor([[*tokens, *nodes]], device=device)
-        logits = self._lm(ids, self._mask(places, keys, trie), places, self._cache, keep=1 + len(nodes))
-        self._forget(-ids.shape[1])
+        logits = self._lm(ids, self._mask(places, keys, trie), places, self.cache, keep=1 + len(nodes))
+        self.cache.advance(ids.shape[1])
         return logits
 
     def _mask(self, places: torch.Tensor, keys: torch.Tensor, trie: TokenTrie | None) -> Any:
@@ -160,24 +167,14 @@ class SinglePrompt:
         return self._rules.mask(places, keys, visible)
 
 
-class PlainPrompt:
+class PlainPrompt(_Rows):
     """A batch of one prompt as the library reads it: in one pass, as not every layer of its reads on in parts."""
 
-    rows = 1
-
     def __init__(self, lm: CausalLM, ids: Sequence[int]) -> None:
-        self._lm, self._ids = lm, tuple(ids)
-        self._tokens = 0
+        self._lm, self._ids, self._tokens = lm, tuple(ids), 0
         kinds = set(getattr(lm.config, "layer_types", None) or ())  # layers that are not attention need a special kind
         attends = kinds <= {"full_attention", "sliding_attention"}
-        self._cache = DynamicCache() if attends else DynamicCache(config=lm.config)
-
-    def fork(self) -> PlainPrompt:
-        """Return an independent copy with bit-identical numbers."""
-        twin = copy.copy(self)
-        with torch.inference_mode():
-            twin._cache = copy.deepcopy(self._cache)
-        return twin
+        self.cache = DynamicCache() if attends else DynamicCache(config=lm.config)
 
     def tree(self) -> None:
         """Return None: the library's own masks cannot express trees."""
@@ -209,10 +206,10 @@ class PlainPrompt:
         ids = torch.tensor([list(tokens)], device=device)
         self._tokens += count
         mask = torch.ones((1, self._tokens), dtype=torch.long, device=device)
-        return self._lm(ids, mask, positions, self._cache, keep=keep)
+        return self._lm(ids, mask, positions, self.cache, keep=keep)
 
 
-class PromptRows:
+class PromptRows(_Rows):
     """Several prompts, each read by itself, that take decoding steps together: rows of one cache.
 
     Args:
@@ -233,26 +230,12 @@ class PromptRows:
         columns: int,
         prompts: Sequence[SinglePrompt] = (),
     ) -> None:
-        self._lm, self._rules, self.rows = lm, rules, rows
+        super().__init__(lm, rules)
+        self.rows = rows
         self._unread: dict[SinglePrompt, list[int]] = {}  # and their rows
         for row, prompt in enumerate(prompts):
             self._unread.setdefault(prompt, []).append(row)
         self.cache = BatchKVCache(step_rows, columns, fixed=True)
-
-    def fork(self) -> PromptRows:
-        """Return an independent copy with bit-identical numbers."""
-        twin = copy.copy(self)
-        with torch.inference_mode():
-            twin.cache = self.cache.copy()
-        return twin
-
-    def tree(self) -> LocalTree | None:
-        """Return a tree of continuations, if `known_noise`; the batch itself stays as it is."""
-        if not known_noise(self._lm):
-            return None
-        with torch.inference_mode():
-            cache = self.cache.filled_up(self.rows)
-            return LocalTree(self._lm, self._rules, cache, self.cache.lengths[: self.rows])
 
     @torch.inference_mode()
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
@@ -264,14 +247,10 @@ class PromptRows:
                 prompt = next(iter(self._unread))
                 read = prompt.open(strings)
                 for row in self._unread.pop(prompt):
-                    self.hold(row, prompt.key_values().layers)
+                    self.cache.put(row, prompt.key_values().layers)
                     opened[row] = read
         found = [opened[row] for row in range(self.rows)]
         return Opened(torch.cat([o.logits for o in found]), torch.cat([o.spelled for o in found]))
-
-    def hold(self, row: int, layers: Sequence[Pair]) -> None:
-        """Fill a row with the keys and values [1, heads, columns, width] of its prompt."""
-        self.cache.put(row, layers)
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
@@ -302,7 +281,7 @@ class SeparateBatches:
         return torch.cat([batch.append([token]) for batch, token in zip(self._batches, tokens, strict=True)])
 
     def fork(self) -> SeparateBatches:
-        """Return an independent copy with bit-identical numbers."""
+        """Return a copy that gives the same bits."""
         return SeparateBatches([batch.fork() for batch in self._batches])
 
     def tree(self) -> None:
@@ -310,18 +289,6 @@ class SeparateBatches:
 
 
 Batch: TypeAlias = SinglePrompt | PlainPrompt | PromptRows | SeparateBatches
-
-
-def _parts(strings: Sequence[Sequence[int]]) -> Iterator[Sequence[Sequence[int]]]:
-    """Cut strings into parts of at most `STRING_TOKENS` tokens, or one string."""
-    part: list[Sequence[int]] = []
-    for string in strings:
-        if part and sum(map(len, part)) + len(string) > STRING_TOKENS:
-            yield part
-            part = []
-        part.append(string)
-    if part:
-        yield part
 
 
 def _along(logits: torch.Tensor, trie: TokenTrie, string: Sequence[int]) -> torch.Tensor:

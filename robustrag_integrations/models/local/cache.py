@@ -8,7 +8,6 @@ content or length choose another row's kernel.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,12 +85,6 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
             (keys[:rows, :, :longest].clone(), values[:rows, :, :longest].clone()) for keys, values in self._kept
         ]
         twin.lengths = [longest] * rows
-        return twin
-
-    def copy(self) -> BatchKVCache:
-        """Return an independent copy."""
-        twin = copy.copy(self)
-        twin._kept = [(keys.clone(), values.clone()) for keys, values in self._kept]
         return twin
 
     def get_seq_length(self, *args: Any, **kwargs: Any) -> int:

@@ -9,42 +9,30 @@ are all prompts where more than noise is measured. The responses are those of in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from robustrag_integrations.models.base import FinalAnswers, Response, noise_bound
 from robustrag_integrations.models.local.cancellation import in_cancellable_thread, stop_if_cancelled
-from robustrag_integrations.models.local.decoding import GreedyWriter, Watch
+from robustrag_integrations.models.local.decoding import Watch
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.token_trees import logit_noise
 from robustrag_integrations.prompts import Prompt
 
+if TYPE_CHECKING:
+    from robustrag_integrations.models.local.model import LocalModel
+
 _PROMPTS = 16  # in one batch
 _TOKENS = 8192  # of its prompts together
 
-Complete = Callable[[Sequence[Encoded], Sequence[Response]], list[Response]]
-
 
 class BatchedFinals(FinalAnswers):
-    """Answers final prompts in batches.
+    """Answers final prompts in batches."""
 
-    Args:
-        encode: gives a prompt's tokens as at inference.
-        ask_alone: inference: gives the response to one prompt, and shows the [1, V] logits of every step.
-        writer: writes the answers of inference.
-        complete: adds to written responses what those of inference have besides.
-    """
-
-    def __init__(
-        self,
-        encode: Callable[[Prompt], Encoded],
-        ask_alone: Callable[[Prompt, Watch], Response],
-        writer: GreedyWriter,
-        complete: Complete,
-    ) -> None:
-        self._encode, self._ask_alone, self._writer, self._complete = encode, ask_alone, writer, complete
+    def __init__(self, model: LocalModel) -> None:
+        self._local = model
         self._first: tuple[Encoded, list[torch.Tensor]] | None = None  # and the logits of its steps
         self._trusted = True
         self._measured = 0.0
@@ -68,8 +56,8 @@ class BatchedFinals(FinalAnswers):
         if prompts and self._first is None:
             steps: list[torch.Tensor] = []
             found.append(self._alone(prompts[0], steps.append))
-            self._first = self._encode(prompts[0]), steps
-        encoded = [self._encode(prompt) for prompt in prompts]
+            self._first = self._local.encode_final(prompts[0]), steps
+        encoded = [self._local.encode_final(prompt) for prompt in prompts]
         size = max(1, min(_PROMPTS, _TOKENS // max((len(e.ids) for e in encoded), default=1)))
         while len(found) < len(prompts):
             stop_if_cancelled()
@@ -80,9 +68,9 @@ class BatchedFinals(FinalAnswers):
         """`answer` in a thread; cancelling it stops it at the next prompt or token."""
         return await in_cancellable_thread(self.answer, prompts)
 
-    def _alone(self, prompt: Prompt, watch: Watch = lambda logits: None) -> Response:
+    def _alone(self, prompt: Prompt, watch: Watch | None = None) -> Response:
         self._counts["alone"] += 1
-        return self._ask_alone(prompt, watch)
+        return self._local.ask_alone(prompt, watch)
 
     def _together(self, prompts: Sequence[Encoded]) -> list[Response | None]:
         """Answer prompts in one batch; None where a token is in doubt."""
@@ -96,11 +84,12 @@ class BatchedFinals(FinalAnswers):
             if (alone := next(expected, None)) is not None:
                 self._measured = max(self._measured, logit_noise(logits[0], alone[0]))
 
-        batch = self._writer.reader.behind_common_prefix([first, *prompts], self._writer.max_new_tokens)
-        written = self._writer.write(batch, measure)[1:]
+        writer = self._local.writer
+        batch = writer.reader.behind_common_prefix([first, *prompts], writer.max_new_tokens)
+        written = writer.write(batch, measure)[1:]
         noise = noise_bound(self._measured)
         self._trusted = noise is not None
-        complete = self._complete(prompts, [response for response, _ in written])
+        complete = self._local.complete(prompts, [response for response, _ in written])
         sure = [noise is not None and lead >= 2 * noise for _, lead in written]
         self._counts["packed"] += sum(sure)
         return [response if clear else None for response, clear in zip(complete, sure, strict=True)]

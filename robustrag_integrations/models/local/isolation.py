@@ -223,7 +223,7 @@ class _Trial:
         batch = PromptRows(self.lm, self.rules, len(texts), padded, self.columns)
         for row, text in enumerate(texts):
             with torch.inference_mode():
-                batch.hold(row, [_columns(pair, text) for pair in self.layers])
+                batch.cache.put(row, [_columns(pair, text) for pair in self.layers])
         yield batch.append([text[-1] for text in texts])
         yield from batch.cache.last(batch.rows)
 

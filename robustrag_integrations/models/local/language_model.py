@@ -64,7 +64,7 @@ class CausalLM:
         """The largest number of tokens in a row.
 
         Some position encodings switch to other frequencies for the whole batch once its longest row passes the length
-        the model was trained with. A passage could then move every other row, so that length is the limit.
+        the model was trained with: a passage could then move every other row.
         """
         config = self.config
         limit = int(getattr(config, "max_position_embeddings", None) or 0)
@@ -86,16 +86,15 @@ class CausalLM:
 
     @torch.inference_mode()
     def __call__(
-        self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, *, keep: int | torch.Tensor = 1
+        self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, *, keep: int = 1
     ) -> torch.Tensor:
-        """Run a forward pass over tokens.
+        """Run a forward pass over [rows, columns] token ids at these positions in their own prompts.
 
         Args:
-            ids: [rows, columns] token ids.
+            ids, positions: the tokens.
             mask: an attention mask as transformers takes it; None where each token sees all before it.
-            positions: [rows, columns] positions of the tokens in their own prompts.
             cache: the keys and values so far; grows by these columns.
-            keep: the number of last columns to return logits for, or [K] indices of columns.
+            keep: the number of last columns to return logits for.
 
         Returns:
             [rows, keep, V] float32 logits.
@@ -108,17 +107,13 @@ class CausalLM:
             )
         logits: torch.Tensor = output.logits
         if "logits_to_keep" not in self.accepts:
-            logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]
+            logits = logits[:, -keep:]
         return logits.float()
 
 
 @contextmanager
 def memory_explained() -> Iterator[None]:
-    """Say in an out-of-memory error what to lower.
-
-    Raises:
-        ModelError: in place of the library's error.
-    """
+    """Say in an out-of-memory error what to lower."""
     try:
         yield
     except RuntimeError as error:
@@ -146,7 +141,7 @@ class MaskRules:
 
     Attributes:
         windows: per kind of attention layer, how far back it sees, in tokens; None for no limit.
-        dtype: of the mask.
+        dtype: the mask's.
     """
 
     windows: Mapping[str, int | None]
@@ -159,11 +154,7 @@ class MaskRules:
 
     @classmethod
     def of(cls, lm: CausalLM) -> MaskRules:
-        """Derive the rules from a model's configuration.
-
-        Raises:
-            NoExplicitMasks: its attention does something that positions alone do not describe.
-        """
+        """Derive the rules from a model's configuration."""
         config = lm.config
         implementation = getattr(config, "_attn_implementation", None)
         if implementation not in _IMPLEMENTATIONS:

@@ -114,7 +114,7 @@ class LocalModel(TextModel, DecodingModel):
         configs = (model.config, getattr(model, "generation_config", None))
         self._codec = TokenizerCodec(tokenizer, frozenset().union(*map(ends_in, configs)))
         ends = tuple(stop) if stop is not None else (() if chat else ("\n\n",))
-        self._writer = GreedyWriter(self._reader, self._codec, ends, max_new_tokens)
+        self.writer = GreedyWriter(self._reader, self._codec, ends, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
     @classmethod
@@ -231,7 +231,7 @@ class LocalModel(TextModel, DecodingModel):
         if not prompts:
             return []
         encoded, longest = self._encode(prompts, role, self._max_new_tokens)
-        return self._complete(encoded, self._writer.together(encoded, longest))
+        return self.complete(encoded, self.writer.together(encoded, longest))
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """`generate` in a thread; cancelling it stops it at the next prompt that is read, or the next token."""
@@ -244,7 +244,7 @@ class LocalModel(TextModel, DecodingModel):
     @property
     def can_score(self) -> bool:
         """True unless the chat template begins replies with reasoning, or nothing ends one."""
-        return self._encoder.frame.reasons is None and bool(self._codec.ends or self._writer.stop)
+        return self._encoder.frame.reasons is None and bool(self._codec.ends or self.writer.stop)
 
     def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
         """Read each text behind each prompt, in batches of one prompt.
@@ -262,7 +262,7 @@ class LocalModel(TextModel, DecodingModel):
         encoded, _ = self._encode(prompts, "isolated", self._max_new_tokens)
         spelled = [self._encoder.spellings(text) for text in texts]
         readable = [[s for s in ways if len(s) < self._max_new_tokens] for ways in spelled]
-        ends = (*sorted(self._codec.ends), *self._encoder.first_tokens(self._writer.stop))
+        ends = (*sorted(self._codec.ends), *self._encoder.first_tokens(self.writer.stop))
         found: dict[Encoded, Scores | None] = {}
         for prompt in dict.fromkeys(encoded):
             stop_if_cancelled()
@@ -275,10 +275,10 @@ class LocalModel(TextModel, DecodingModel):
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the greedy answer to one prompt, token by token, then its usage and whether it was cut."""
-        encoded, said = self._encode_final(prompt), ""
+        encoded, said = self.encode_final(prompt), ""
         if self._encoder.frame.opened:
             yield self._encoder.frame.opened
-        for piece in self._writer.pieces(encoded):
+        for piece in self.writer.pieces(encoded):
             if isinstance(piece, Ending):
                 [usage] = self._usage([encoded], [said])
                 yield Response.of("", replace(piece, usage=usage), truncated=encoded.truncated)
@@ -310,15 +310,17 @@ class LocalModel(TextModel, DecodingModel):
         """Return the answerer of a certification's final prompts, in batches where noise cannot change an answer."""
         if self.why_not_shared or not known_noise(self._lm) or self._encoder.frame.opened:
             return super().finals()
-        return BatchedFinals(self._encode_final, self._ask_alone, self._writer, self._complete)
+        return BatchedFinals(self)
 
-    def _encode_final(self, prompt: Prompt) -> Encoded:
+    def encode_final(self, prompt: Prompt) -> Encoded:
+        """Encode a final prompt."""
         [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
         return encoded
 
-    def _ask_alone(self, prompt: Prompt, watch: Watch | None = None) -> Response:
-        encoded = self._encode_final(prompt)
-        [response] = self._complete([encoded], [self._writer.alone(encoded, watch)])
+    def ask_alone(self, prompt: Prompt, watch: Watch | None = None) -> Response:
+        """Answer one final prompt; `watch` sees the logits of every step."""
+        encoded = self.encode_final(prompt)
+        [response] = self.complete([encoded], [self.writer.alone(encoded, watch)])
         return response
 
     def _encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
@@ -345,7 +347,7 @@ class LocalModel(TextModel, DecodingModel):
         ]
         return encoded, longest
 
-    def _complete(self, encoded: Sequence[Encoded], replies: Sequence[Response]) -> list[Response]:
+    def complete(self, encoded: Sequence[Encoded], replies: Sequence[Response]) -> list[Response]:
         """Add the usage, whether passages were cut, and the mark of reasoning that the prompt ends in."""
         used = self._usage(encoded, [reply.text or "" for reply in replies])
         return [

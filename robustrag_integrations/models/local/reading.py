@@ -1,13 +1,11 @@
 """Reading a model's prompts: with shared prefixes where its architecture allows it, each by itself elsewhere.
 
 The prefix of all questions' prompts is read once and kept (`PrefixStore`), then the one of this question's prompts;
-behind these, each prompt reads its own passage by itself. All rows take decoding steps together, in shapes that no
-passage decides and in a number of rows that the isolation probe found exact.
+behind these, each prompt reads its own passage by itself.
 
-A model is examined before its first prompt. It reads two short prompts by its own code, then with shared prefixes,
+A model is examined before its first prompt: it reads two short prompts by its own code, then with shared prefixes,
 which must give the same logits. Where they do not, each prompt is a batch of its own, if the model gives the same
-logits from its cache; else it is refused: some architectures keep no cache of the library's kind, or count positions in
-a way of their own, and others let a token see those after it.
+logits from its cache; else it is refused, as are encoders and models that keep another kind of cache.
 """
 
 from __future__ import annotations
@@ -48,26 +46,16 @@ _LONG = 160  # of a long one: some layers join tokens by fours, others by 128
 
 
 class PrefixStore:
-    """The most recently used prefixes of one model, and the last prompts in the room that these leave.
+    """The most recently used prefixes of one model, and the last prompts in the room that these leave: `limit` bytes.
 
     What is kept goes with the weights that made it. Safe to use from several threads.
-
-    Args:
-        lm: the model.
-        limit: bytes of keys and values to keep; 0 keeps none.
     """
 
     def __init__(self, lm: CausalLM, limit: int) -> None:
-        self._lm, self.limit = lm, limit
+        self._lm, self._limit = lm, limit
         self._prefixes: OrderedDict[tuple[Weights, Tokens], KeyValues] = OrderedDict()
         self._prompts: OrderedDict[tuple[Weights, Tokens], KeyValues] = OrderedDict()
         self._lock = threading.Lock()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of keys and values that are kept."""
-        with self._lock:
-            return self._size()
 
     def clear(self) -> None:
         """Forget everything."""
@@ -88,17 +76,18 @@ class PrefixStore:
 
         What was used longest ago is dropped for it, prompts first.
         """
-        if read.nbytes > self.limit or weights != self._lm.fingerprint():
+        if read.nbytes > self._limit or weights != self._lm.fingerprint():
             return
         if whole:
             read = KeyValues(tuple((keys.clone(), values.clone()) for keys, values in read.layers), read.tokens)
         with self._lock:
             (self._prompts if whole else self._prefixes)[weights, tokens] = read
-            size = self._size()
-            while size > self.limit:
-                size -= (self._prompts or self._prefixes).popitem(last=False)[1].nbytes
+            while self.nbytes > self._limit:
+                (self._prompts or self._prefixes).popitem(last=False)
 
-    def _size(self) -> int:
+    @property
+    def nbytes(self) -> int:
+        """Bytes of keys and values that are kept."""
         return sum(kept.nbytes for kept in (*self._prefixes.values(), *self._prompts.values()))
 
 
@@ -111,14 +100,7 @@ class _Known:
 
 
 class PromptReader:
-    """Turns encoded prompts into a batch.
-
-    Args:
-        lm: the model.
-        share: True to share prefixes at all.
-        keep_bytes: bytes of prefixes kept from one call to the next.
-        at_once: number of tokens that are read in one forward pass.
-    """
+    """Turns encoded prompts into a batch, reading `at_once` tokens in one forward pass at most."""
 
     def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int) -> None:
         self.lm, self._at_once = lm, at_once
@@ -178,13 +160,9 @@ class PromptReader:
 
         Args:
             prompts: the prompts to read.
-            longest: per prompt, the most tokens that it could have had, whatever its passage; shapes follow from these,
-                so that no row decides them.
+            longest: per prompt, the most tokens that it could have had, whatever its passage; shapes follow from these.
             room: number of tokens that may come after the prompts.
             keep: True to keep what is read for `behind`.
-
-        Returns:
-            The batch, and the isolation of its rows.
         """
         rules, count = self._checked_rules(), len(prompts)
         if isinstance(rules, str):
@@ -230,11 +208,7 @@ class PromptReader:
         return SinglePrompt(self.lm, rules, prefix, rest, room=room, at_once=self._at_once, keep=kept)
 
     def _checked_rules(self) -> MaskRules | str:
-        """`_rules`, for a model that is about to read a prompt.
-
-        Raises:
-            ModelError: it does not read prompts as decoders do.
-        """
+        """`_rules` of a model that is about to read a prompt; one that does not read as decoders do is refused."""
         rules = self._rules()
         if isinstance(rules, str):
             self._repeats.get("steps", lambda: _check_steps(self.lm))
@@ -304,10 +278,7 @@ def _examine(lm: CausalLM) -> MaskRules | str:
 
 
 def _shared_gaps(lm: CausalLM, rules: MaskRules, one: _OwnReading, other: _OwnReading) -> list[float]:
-    """Measure how far logits are from a model's own: for a prompt by itself, and two rows.
-
-    One row begins with a prefix that was read in two parts; the other has none, and is read in two parts.
-    """
+    """Measure how far logits are from a model's own: for a prompt by itself, one behind a prefix, one read in parts."""
     prefix = read_prefix(lm, rules, one.ids[:6], read_prefix(lm, rules, one.ids[:4], None, 8), 8)
     prompts = [
         SinglePrompt(lm, rules, p, ids, room=2, at_once=6) for p, ids in ((prefix, one.ids[6:]), (None, other.ids))
@@ -321,13 +292,10 @@ def _shared_gaps(lm: CausalLM, rules: MaskRules, one: _OwnReading, other: _OwnRe
 
 @torch.inference_mode()
 def _check_steps(lm: CausalLM) -> bool:
-    """Compare a token behind a prompt in the cache with the model's own reading of the whole.
+    """Refuse a model whose reading of a token behind its cache differs by more than noise from reading the whole.
 
     Returns:
         True if the logits are the same bits when they are computed again.
-
-    Raises:
-        ModelError: the two differ by more than noise.
     """
     instead = "Serve it, and ask it with OpenAIModel, or pass a function to CallableModel"
     window = getattr(lm.config, "max_position_embeddings", None) or 2 * _LONG
