@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +15,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from robustrag_integrations import LocalModel  # noqa: E402
-from robustrag_integrations.models.local import cancellation  # noqa: E402
 from robustrag_integrations.plans.drivers import DecodingPerformer  # noqa: E402
 from robustrag_integrations.plans.requests import OpenSession  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
@@ -138,15 +136,3 @@ def test_what_other_questions_need_as_well_is_measured_to_its_end() -> None:
     passes_after_cancelling(model, session, 1)  # the isolation probe
     assert model._reader.probe.results
     assert np.array_equal(numbers(model), numbers(local()))
-
-
-def test_without_a_caller_that_can_be_cancelled_nothing_is_given_up() -> None:
-    cancellation.stop_if_cancelled()
-    started = time.monotonic()
-
-    async def ask() -> list[int]:
-        return await asyncio.gather(*(cancellation.in_cancellable_thread(lambda n: n, i) for i in range(3)))
-
-    assert asyncio.run(ask()) == [0, 1, 2]
-    cancellation.stop_if_cancelled()
-    assert time.monotonic() - started < 30

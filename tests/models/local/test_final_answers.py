@@ -65,11 +65,6 @@ def test_packed_answers_are_those_of_asking_alone(architecture: str, words: list
     assert profile["noise_measured"] < 2e-5
 
 
-async def test_asynchronously_too() -> None:
-    model, prompts = tiny("llama"), final_prompts(PLAIN)[:8]
-    assert await model.finals().aanswer(prompts) == FinalAnswers(model).answer(prompts)
-
-
 @pytest.mark.parametrize("stop", [("\n",), ("e",), ()])
 def test_stop_strings_and_ends_of_text_are_those_of_inference(stop) -> None:
     model = tiny("llama", stop=stop, max_new_tokens=5)
@@ -115,14 +110,6 @@ def test_nothing_is_packed_in_half_precision_or_with_fast_multiplication(monkeyp
     assert type(model.finals()) is FinalAnswers
     monkeypatch.undo()
     assert type(tiny("llama", share_prefixes=False).finals()) is FinalAnswers
-
-
-def test_nothing_is_packed_where_noise_can_send_a_token_to_another_expert() -> None:
-    model = tiny("llama")
-    model._model.config.num_local_experts = 4  # as a mixture of experts says
-    assert type(model.finals()) is FinalAnswers
-    prompts = [prompts_for("short_answer").isolated.render(context=text, query=QUERY) for text in PLAIN]
-    assert model.open_session(prompts, prompts_for("short_answer").no_retrieval.render(query=QUERY), 4).tree() is None
 
 
 class Reciting(LocalModel):

@@ -14,14 +14,15 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from torch.nn import functional  # noqa: E402
 from transformers import MixtralConfig, MixtralForCausalLM  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation  # noqa: E402
-from robustrag_integrations.models.base import FinalAnswers  # noqa: E402
-from robustrag_integrations.models.local.isolation import Isolation  # noqa: E402
+from robustrag_integrations.models.local.isolation import Isolation, sums_differ  # noqa: E402
+from robustrag_integrations.models.local.language_model import CausalLM  # noqa: E402
 from robustrag_integrations.prompts import Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
-from tests.models.local.moving import ATTACKS, BENIGN, PLANTED, PROMPTS, QUERY, local, moved  # noqa: E402
+from tests.models.local.moving import ATTACKS, BENIGN, PLANTED, QUERY, isolated, local, moved, session  # noqa: E402
 from tests.needs import needing  # noqa: E402
 
 Leak = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -65,17 +66,6 @@ def by_rank(size: float) -> Leak:
     return lambda outputs, inputs: outputs + size * _signs(outputs) * torch.arange(len(outputs))[:, None, None]
 
 
-def from_the_row_before(size: float) -> Leak:
-    """Odd rows have something of the even ones before them."""
-
-    def leak(outputs: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
-        moved = outputs.clone()
-        moved[1::2] += size * outputs[::2][: len(outputs[1::2])]
-        return moved
-
-    return leak
-
-
 def leaking(leak: Leak, *, everywhere: bool = False) -> Any:
     """A tiny model with a leak in its output, or in a layer of its body as well."""
     network = tiny_model("llama")
@@ -98,12 +88,7 @@ def isolation(model: Any) -> Isolation:
     return found
 
 
-def session(model: Any, texts: list[str]) -> Any:
-    isolated = [PROMPTS.isolated.render(context=t, query=QUERY) for t in texts]
-    return model.open_session(isolated, PROMPTS.no_retrieval.render(query=QUERY), 4)
-
-
-@pytest.mark.parametrize("rows", [3, 5, 8, 11])
+@pytest.mark.parametrize("rows", [3, 11])
 @pytest.mark.parametrize("everywhere", [False, True])
 @pytest.mark.parametrize("multiple", [4, 8, 16])
 def test_rows_are_padded_to_where_remainders_do_not_matter(multiple: int, everywhere: bool, rows: int) -> None:
@@ -115,8 +100,7 @@ def test_rows_are_padded_to_where_remainders_do_not_matter(multiple: int, everyw
     assert model.numerics["isolation"].startswith("probed: not a bit")
 
 
-@pytest.mark.parametrize("rows", [5, 11])
-def test_keys_and_values_are_compared_as_well_as_what_is_said(rows: int) -> None:
+def test_keys_and_values_are_compared_as_well_as_what_is_said() -> None:
     """One token later they may decide what is said."""
     network = tiny_model("llama")
     attention = network.model.layers[1].self_attn
@@ -124,19 +108,11 @@ def test_keys_and_values_are_compared_as_well_as_what_is_said(rows: int) -> None
         attention.o_proj.weight.zero_()  # nothing shows in the logits
     attention.v_proj = Leaking(attention.v_proj, in_remainders(8))
     model = local(network)
-    assert moved(model, rows) == (0.0, 0.0)
+    assert moved(model, 11) == (0.0, 0.0)
     assert isolation(model).padded < 8 or isolation(model).padded % 8 == 0  # all in the remainder, or none
 
 
-@pytest.mark.parametrize("rows", [3, 5, 8])
-def test_a_leak_that_keeps_prompts_from_sharing_their_beginning_finds_no_batch(rows: int) -> None:
-    model = local(leaking(from_the_row_before(1e-2)))
-    assert moved(model, rows) == (0.0, 0.0)
-    assert model.why_not_shared
-    assert model.numerics["isolation"] == "every prompt in a batch of its own"
-
-
-@pytest.mark.parametrize("rows", [3, 5, 8])
+@pytest.mark.parametrize("rows", [3, 8])
 @pytest.mark.parametrize(
     "leak", [by_content(1e-3), by_rank(1e-2), by_content(1e-6)], ids=["content", "rank", "float noise"]
 )
@@ -147,17 +123,12 @@ def test_a_leak_that_no_shape_mends_is_found_and_prompts_are_read_apart(leak: Le
     assert f"{rows} rows of a batch move each other's numbers" in model.numerics["isolation"]
 
 
-def quantised() -> Any:
-    return torch.ao.quantization.quantize_dynamic(peaked(tiny_model("llama")), {torch.nn.Linear}, dtype=torch.qint8)
-
-
-needs_int8 = needing("INT8")
-
-
-@needs_int8
+@needing("INT8")
 def test_no_attack_within_the_radius_changes_an_answer_of_a_quantised_model() -> None:
     """Rows of a batch would share a scale: each prompt is a batch of its own."""
-    passages, model = [BENIGN[0]] * 6, local(quantised())
+    layers = {torch.nn.Linear}
+    quantised = torch.ao.quantization.quantize_dynamic(peaked(tiny_model("llama")), layers, dtype=torch.qint8)
+    passages, model = [BENIGN[0]] * 6, local(quantised)
     assert moved(model, 5) == (0.0, 0.0)
     assert model.numerics["isolation"] == "every prompt in a batch of its own"
     defense = DecodingAggregation(model, max_new_tokens=3)
@@ -167,36 +138,19 @@ def test_no_attack_within_the_radius_changes_an_answer_of_a_quantised_model() ->
         assert defense.answer(QUERY, [*passages[:5], attack]).text == clean.text
 
 
-@needs_int8
-def test_texts_of_a_quantised_model_are_those_of_asking_alone() -> None:
-    model = local(quantised())
-    prompts = [PROMPTS.isolated.render(context=t, query=QUERY) for t in (*BENIGN, *ATTACKS, PLANTED)]
-    assert model.generate(prompts, "isolated") == [model.generate([p], "isolated")[0] for p in prompts]
-    assert type(model.finals()) is FinalAnswers
-
-
-def test_a_model_that_gives_other_numbers_each_time_has_radius_zero_and_no_certificate() -> None:
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_model_that_gives_other_numbers_each_time_has_radius_zero_and_no_certificate(shares: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     network = leaking(lambda outputs, inputs: outputs + 1e-3 * torch.randn(outputs.shape, generator=generator))
-    model = local(peaked(network))
+    model = local(peaked(network), share_prefixes=shares)
     defense = DecodingAggregation(model, max_new_tokens=2)
     answer = defense.answer(QUERY, [BENIGN[0]] * 5)
     assert answer.radius == 0
     assert any("the radius is 0" in w for w in answer.warnings)
-    assert "other numbers each time" in model.numerics["isolation"]
     assert not model.deterministic
     assert not defense.certify(QUERY, [BENIGN[0]] * 5, "x", corruption_size=1).certified
     with pytest.raises(ValueError, match="no certificate would hold"):
         KeywordAggregation(model, extractor=str.split).certify(QUERY, [BENIGN[0]] * 5, "x", corruption_size=1)
-
-
-def test_a_model_that_shares_nothing_and_gives_other_numbers_each_time_counts_as_one_that_samples() -> None:
-    generator = torch.Generator().manual_seed(0)
-    network = leaking(lambda outputs, inputs: outputs + 1e-3 * torch.randn(outputs.shape, generator=generator))
-    model = local(peaked(network), share_prefixes=False)
-    answer = DecodingAggregation(model, max_new_tokens=2).answer(QUERY, [BENIGN[0]] * 5)
-    assert answer.radius == 0
-    assert not model.deterministic
 
 
 def test_a_near_tie_that_other_rows_would_decide_is_read_apart() -> None:
@@ -211,7 +165,7 @@ def test_a_near_tie_that_other_rows_would_decide_is_read_apart() -> None:
         with torch.no_grad():
             network.lm_head.weight[1::2] = network.lm_head.weight[::2]
         model = local(network)
-        prompts = [PROMPTS.isolated.render(context=t, query=QUERY) for t in (*BENIGN, attack)]
+        prompts = isolated([*BENIGN, attack])
         said = [r.text for r in model.generate(prompts, "isolated")]
         assert not isolation(model).exact
         assert said == [model.generate([p], "isolated")[0].text for p in prompts]
@@ -231,18 +185,8 @@ def test_a_mixture_of_experts_is_read_apart() -> None:
     assert "mixture of experts" in model.numerics["isolation"]
 
 
-def test_an_adapted_model_goes_through_the_probe() -> None:
-    adapted = tiny_model("llama")
-    target = adapted.model.layers[0].self_attn.q_proj
-    low, high = torch.nn.Linear(64, 4, bias=False), torch.nn.Linear(4, 64, bias=False)
-    adapted.model.layers[0].self_attn.q_proj = Leaking(target, lambda out, x: out + high(low(x)))
-    model = local(adapted)
-    assert moved(model, 5) == (0.0, 0.0)
-    assert len(model._reader.probe.results) == 1
-
-
 def test_what_was_found_holds_for_the_weights_and_threads_it_was_found_with() -> None:
-    model = local(tiny_model("llama"))
+    model = local()
     probed: list[int] = []
     measure = model._reader.probe._probe
     model._reader.probe._probe = lambda *args: probed.append(1) or measure(*args)  # type: ignore[func-returns-value]
@@ -265,23 +209,6 @@ def test_what_was_found_holds_for_the_weights_and_threads_it_was_found_with() ->
     finally:
         torch.set_num_threads(before)
     assert len(probed) == 5
-
-
-def test_numerics_say_so_before_anything_was_probed_and_when_prompts_are_read_apart() -> None:
-    assert local(tiny_model("llama")).numerics["isolation"].startswith("not probed")
-    model = local(tiny_model("llama"), share_prefixes=False)
-    assert moved(model, 4) == (0.0, 0.0)
-    assert model.numerics["isolation"] == "every prompt in a batch of its own"
-
-
-def test_reading_apart_gives_the_answer_of_reading_together() -> None:
-    answers = [
-        DecodingAggregation(local(tiny_model("llama"), share_prefixes=share), max_new_tokens=4).answer(QUERY, BENIGN)
-        for share in (False, True)
-    ]
-    assert len({(a.text, a.radius) for a in answers}) == 1
-    words = KeywordAggregation(local(tiny_model("llama")), extractor=lambda t: set(t.split()))
-    assert words.answer(QUERY, BENIGN).text
 
 
 @pytest.mark.parametrize(
@@ -327,3 +254,42 @@ def test_a_question_that_leaves_little_of_the_window_is_probed_within_it() -> No
         assert [r.text for r in found] == [model.generate([p], "isolated")[0].text for p in prompts]
         asked += 1
     assert asked
+
+
+def one_after_another(rows: Any, weight: Any, bias: Any = None) -> Any:
+    """A product whose rows behind the eighth sum up from the back; all in single precision."""
+    terms = rows.float()[..., None, :] * weight.float()
+    total = torch.zeros(terms.shape[:-1])
+    whole = len(rows) // 8 * 8
+    columns = range(weight.shape[1])
+    for column, other in zip(columns, reversed(columns), strict=True):
+        total[:whole] += terms[:whole, ..., column]
+        total[whole:] += terms[whole:, ..., other]
+    return total.to(rows.dtype)
+
+
+def test_another_order_of_summation_shows_where_half_precision_rounds_it_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    rows, weight = torch.randn(1, 1, 64).bfloat16().expand(12, -1, -1), torch.randn(40, 64).bfloat16()
+    product = one_after_another(rows, weight)
+    assert torch.equal(product, product[:1].expand_as(product))
+    lm = CausalLM(tiny_model("llama", dtype=torch.bfloat16, num_hidden_layers=1))
+    monkeypatch.setattr(functional, "linear", one_after_another)
+    assert sums_differ(lm, 12)
+    assert not sums_differ(lm, 16)
+
+
+def test_every_kind_of_product_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: set[tuple[int, ...]] = set()
+    real = torch.addmm
+    monkeypatch.setattr(torch, "addmm", lambda bias, a, b: tried.add(tuple(b.shape)) or real(bias, a, b))
+    sums_differ(CausalLM(tiny_model("gpt2", dtype=torch.bfloat16)), 4)
+    assert tried == {(64, 192), (64, 64), (64, 256), (256, 64)}
+
+
+def test_steps_are_padded_to_where_all_rows_sum_up_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functional, "linear", one_after_another)
+    model = local(tiny_model("llama", dtype=torch.bfloat16, num_hidden_layers=1))
+    assert moved(model, 11) == (0.0, 0.0)
+    [found] = model._reader.probe.results
+    assert (found.rows, found.padded, found.exact) == (11, 16, True)

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -19,17 +20,12 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import KeywordAggregation, LocalModel, ModelError, VanillaRAG  # noqa: E402
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation  # noqa: E402
-from robustrag_integrations.grouping.passages import Passage, PassageGroup  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
-from robustrag_integrations.prompts import ABSTENTION, Prompt, prompts_for  # noqa: E402
+from robustrag_integrations.prompts import ABSTENTION, Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+from tests.models.local.moving import BENIGN, QUERY, TOKENIZER, isolated, local, session  # noqa: E402
 
-QUERY = "Who built the Halden Light?"
-BENIGN = ["The Halden Light was built by Tomas Brevik in 1871.", "Brevik built it.", "It stands on Sorra. " * 4]
 ARCHITECTURES = ["llama", "gpt2", "mistral", "neox", "qwen3", "gemma2", "phi3"]
-
-
-TOKENIZER = tiny_tokenizer()
 ENCODER = PromptEncoder(TOKENIZER, chat=False)
 
 
@@ -38,25 +34,12 @@ def tokenizer():
     return TOKENIZER
 
 
-def local(architecture: str, tokenizer, dtype=None, **given_settings) -> LocalModel:
-    chosen = {"max_context_tokens": 96, "max_new_tokens": 6, **given_settings}
-    return LocalModel(tiny_model(architecture, dtype=dtype or torch.float32), tokenizer, **chosen)
-
-
-def isolated(texts: list[str]) -> list[Prompt]:
-    return [prompts_for("short_answer").isolated.render(context=t, query=QUERY) for t in texts]
-
-
-def no_retrieval() -> Prompt:
-    return prompts_for("short_answer").no_retrieval.render(query=QUERY)
-
-
 def trace(model: LocalModel, texts: list[str]) -> list[np.ndarray]:
     """Abstention scores and distributions of three steps, a row per text and one for no retrieval."""
-    session = model.open_session(isolated(texts), no_retrieval(), 6)
-    opening = session.opening
+    opened = session(model, texts)
+    opening = opened.opening
     found = [np.append(opening.abstention, 0.0)]
-    steps = (opening.distributions, session.append(40), session.append(41))
+    steps = (opening.distributions, opened.append(40), opened.append(41))
     found += [np.vstack([told.groups, told.no_retrieval]) for told in steps]
     return found
 
@@ -74,10 +57,10 @@ ATTACKS = {
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_no_other_row_moves_by_a_bit_when_one_passage_changes(architecture: str, dtype: str, tokenizer) -> None:
     """Whatever the machine: rows that the probe cannot keep apart in a batch are read in batches of their own."""
-    model = local(architecture, tokenizer, getattr(torch, dtype))
+    model = local(tiny_model(architecture, dtype=getattr(torch, dtype)))
     assert model.why_not_shared is None  # the rows share how they begin
     before = trace(model, [*BENIGN, "A planted passage."])
-    promised = model.open_session(isolated([*BENIGN, ""]), no_retrieval(), 6).opening.distributions.noise
+    promised = session(model, [*BENIGN, ""]).opening.distributions.noise
     for name, attack in ATTACKS.items():
         after = trace(model, [*BENIGN, attack])
         for old, new in zip(before, after, strict=True):
@@ -90,22 +73,8 @@ def test_no_other_row_moves_by_a_bit_when_one_passage_changes(architecture: str,
             assert np.abs(old[[*order, 4]] - new).max() <= promised, rank
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_padding_and_cache_agree_with_one_plain_forward_pass_per_token(architecture: str, tokenizer) -> None:
-    model = local(architecture, tokenizer)
-    plain, encoder = tiny_model(architecture), PromptEncoder(tokenizer, chat=False)
-    _, *steps = trace(model, BENIGN)
-    for row, text in enumerate(BENIGN):
-        ids = list(encoder.encode(isolated([text])[0]).ids)
-        for step, token in zip(steps, [40, 41, None], strict=True):
-            with torch.no_grad():
-                expected = plain(torch.tensor([ids])).logits[0, -1].float().softmax(-1).numpy()
-            assert np.abs(step[row] - expected).max() < 1e-4
-            ids.append(token)
-
-
 def test_the_abstention_score_is_the_probability_of_the_whole_string(tokenizer) -> None:
-    model, plain = local("llama", tokenizer), tiny_model("llama")
+    model, plain = local(), tiny_model("llama")
     encoder = PromptEncoder(tokenizer, chat=False)
     score = trace(model, BENIGN)[0]
     for row, text in enumerate(BENIGN):
@@ -119,7 +88,7 @@ def test_the_abstention_score_is_the_probability_of_the_whole_string(tokenizer) 
 
 
 async def test_streams_and_asynchronous_answers_give_the_same_text(tokenizer) -> None:
-    model = local("llama", tokenizer)
+    model = local()
     for defense in (VanillaRAG(model, cut_replies="count"), DecodingAggregation(model, max_new_tokens=6)):
         whole = defense.answer(QUERY, BENIGN)
         assert (await defense.aanswer(QUERY, BENIGN)).text == whole.text
@@ -178,7 +147,7 @@ def test_encoding_does_not_change_how_the_tokenizer_reads_the_strings_of_special
 
 
 def test_long_passages_are_cut_to_the_budget_and_the_question_stays(tokenizer) -> None:
-    model = local("llama", tokenizer)
+    model = local()
     answer = KeywordAggregation(model, extractor=lambda t: set(t.split())).answer(QUERY, [*BENIGN, "word " * 5000])
     assert [g.truncated for g in answer.groups] == [False, False, False, True]
     assert any("cut to fit" in w for w in answer.warnings)
@@ -243,13 +212,6 @@ def test_not_a_number_in_the_weights_is_an_error_not_an_answer(tokenizer) -> Non
         DecodingAggregation(LocalModel(model, tokenizer)).answer(QUERY, BENIGN)
 
 
-def test_a_group_of_several_passages_is_one_row(tokenizer) -> None:
-    group = PassageGroup(0, (Passage("a"), Passage("b")))
-    assert group.text == "a\n\nb"
-    defense = DecodingAggregation(local("llama", tokenizer), max_new_tokens=2, group_size=2)
-    assert len(defense.answer(QUERY, BENIGN).groups) == 2
-
-
 def test_without_torch_the_error_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"
@@ -271,18 +233,6 @@ def test_a_checkpoint_that_lacks_weights_is_refused(tokenizer, tmp_path) -> None
         LocalModel.from_pretrained(str(tmp_path))
 
 
-@pytest.mark.parametrize("passage", ["short", "word " * 400])
-async def test_a_stream_says_as_well_when_not_all_passages_fit(passage: str) -> None:
-    defense = VanillaRAG(
-        LocalModel(tiny_model("llama", window=256), tiny_tokenizer(), max_new_tokens=4), cut_replies="count"
-    )
-    stream, astream = defense.stream("q", [passage]), defense.astream("q", [passage])
-    assert "".join(stream) == "".join([piece async for piece in astream])
-    answer = defense.answer("q", [passage])
-    assert answer.groups[0].truncated is (passage != "short")
-    assert stream.answer == astream.answer == answer
-
-
 @pytest.mark.parametrize(
     ("setting", "error", "said"),
     [
@@ -299,5 +249,46 @@ def test_settings_that_make_no_sense_are_named_with_what_may_stand_there(
         LocalModel.bundled(**setting)
 
 
-def test_a_precision_may_be_that_of_torch() -> None:
-    assert LocalModel.bundled(dtype=torch.bfloat16, device=torch.device("cpu")).numerics["dtype"] == "bfloat16"
+# In a process of its own: what goes wrong stays wrong for all later loads.
+LOADS = """
+import sys, threading, time
+from robustrag_integrations.models.local.model import LocalModel
+from robustrag_integrations.models.providers import NamedModel
+
+loads = {
+    "bundled": LocalModel.bundled,
+    "named": NamedModel("bundled").load,
+    "low": lambda: LocalModel.bundled(dtype="bfloat16"),
+}
+done = []
+
+def load(name):
+    loads[name]()
+    done.append(name)
+
+threads = [threading.Thread(target=load, args=(name,)) for name in sys.argv[2:]]
+for thread in threads:
+    thread.start()
+    time.sleep(float(sys.argv[1]))
+for thread in threads:
+    thread.join()
+load("bundled")
+print(len(done))
+"""
+
+
+@pytest.mark.parametrize(("pause", "names"), [("0", ["bundled"] * 3), ("0.05", ["named", "bundled", "low"])])
+def test_every_thread_and_every_later_load_gets_a_whole_model(pause: str, names: list[str]) -> None:
+    assert run(LOADS, pause, *names) == str(len(names) + 1)
+
+
+def run(program: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=250,
+        cwd=Path(__file__).parents[3],
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.split()[-1]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,32 +18,21 @@ pytest.importorskip("transformers")
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
 from robustrag_integrations.models.local import reading  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
-from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate, prompts_for  # noqa: E402
+from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for  # noqa: E402
 from tests.helpers.naive_algorithms import naive_decoding_aggregation  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+from tests.models.local.moving import BENIGN as PASSAGES  # noqa: E402
+from tests.models.local.moving import PROMPTS, QUERY, TOKENIZER, isolated, local, session  # noqa: E402
 
-QUERY = "Who built the Halden Light?"
-PASSAGES = ["The Halden Light was built by Tomas Brevik in 1871.", "Brevik built it.", "It stands on Sorra. " * 4]
 ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma2", "gemma3", "phi3", "gpt2", "neox"]
-PROMPTS = prompts_for("short_answer")
-TOKENIZER = tiny_tokenizer()
 ENCODER = PromptEncoder(TOKENIZER, chat=False)
-
-
-def local(architecture: str = "llama", *, network: Any = None, **changes: Any) -> LocalModel:
-    chosen = {"max_context_tokens": 96, "max_new_tokens": 6, "stop": (), **changes}
-    return LocalModel(network or tiny_model(architecture), TOKENIZER, **chosen)
-
-
-def isolated(texts: Sequence[str], prompts: PromptSet = PROMPTS, query: str = QUERY) -> list[Prompt]:
-    return [prompts.isolated.render(context=t, query=query) for t in texts]
 
 
 def numbers(model: LocalModel, prompts: PromptSet = PROMPTS, query: str = QUERY) -> list[np.ndarray]:
     """Abstention scores and distributions of two steps, a row per passage, and one more where there is one."""
-    session = model.open_session(isolated(PASSAGES, prompts, query), prompts.no_retrieval.render(query=query), 6)
-    steps = (session.opening.distributions, session.append(40))
-    return [session.opening.abstention, *(np.vstack([s.groups, s.no_retrieval]) for s in steps)]
+    opened = session(model, PASSAGES, query, prompts)
+    steps = (opened.opening.distributions, opened.append(40))
+    return [opened.opening.abstention, *(np.vstack([s.groups, s.no_retrieval]) for s in steps)]
 
 
 def next_token(network: Any) -> Callable[[str, list[int]], list[float]]:
@@ -73,7 +61,7 @@ def tokens_read(model: LocalModel) -> Iterator[list[int]]:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_tokens_answers_and_certificates_are_those_of_the_plain_algorithm(architecture: str) -> None:
     network = tiny_model(architecture)
-    model, plain = local(network=network), local(network=network, share_prefixes=False)
+    model, plain = local(network), local(network, share_prefixes=False)
     assert model.why_not_shared is None
     assert plain.numerics["prefixes"] == "not shared: switched off"
     for ours, theirs in zip(numbers(model), numbers(plain), strict=True):
@@ -92,7 +80,7 @@ def test_tokens_answers_and_certificates_are_those_of_the_plain_algorithm(archit
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_isolated_answers_are_what_transformers_generates(architecture: str) -> None:
     network = tiny_model(architecture)
-    for text, response in zip(PASSAGES, local(network=network).generate(isolated(PASSAGES), "isolated"), strict=True):
+    for text, response in zip(PASSAGES, local(network).generate(isolated(PASSAGES), "isolated"), strict=True):
         ids = torch.tensor([ENCODER.encode(isolated([text])[0]).ids])
         out = network.generate(
             ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False, use_cache=False
@@ -109,11 +97,11 @@ def test_the_next_question_does_not_pay_for_the_instruction_again() -> None:
         numbers(model, prompts)
     with tokens_read(model) as second:
         numbers(model, prompts, "And who paid for it all?")
-    shared = ENCODER.encode(isolated(PASSAGES, prompts)[0]).shared
+    shared = ENCODER.encode(isolated(PASSAGES, prompts=prompts)[0]).shared
     assert shared > 100
     assert first[0] == shared
     assert sum(first) - sum(second) >= shared
-    longest = max(len(ENCODER.encode(p).ids) for p in isolated(PASSAGES, prompts, "And who paid for it all?"))
+    longest = max(len(ENCODER.encode(p).ids) for p in isolated(PASSAGES, "And who paid for it all?", prompts))
     assert max(second) <= longest - shared + 16  # the longest row, and what is scored behind it
 
 
@@ -143,32 +131,13 @@ def test_kept_prefixes_stay_within_their_bytes_and_the_oldest_goes_first() -> No
     assert model._reader.prefixes.nbytes == 0
 
 
-def test_without_room_to_keep_prefixes_they_are_still_shared_within_a_call() -> None:
-    model = local(prefix_cache_bytes=0)
-    numbers(model)
-    with tokens_read(model) as read:
-        numbers(model)
-    assert len(read) == 2 + 4 + 1  # two prefixes, four rows, a step
-    assert model._reader.prefixes.nbytes == 0
-
-
-def test_a_prefix_of_other_weights_is_not_used() -> None:
-    network = tiny_model("llama")
-    model = local(network=network)
-    numbers(model)
-    with torch.no_grad():
-        network.model.layers[0].self_attn.k_proj.weight.mul_(-1)
-    fresh = local(network=network)
-    assert all(np.array_equal(a, b) for a, b in zip(numbers(model), numbers(fresh), strict=True))
-
-
 @pytest.mark.parametrize("which", [1, 2])
 @pytest.mark.parametrize("others_ask", [False, True])
 def test_a_prefix_that_was_read_while_the_weights_changed_is_not_used_by_later_questions(
     which: int, others_ask: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network, prompts = tiny_model("llama"), prompts_for("short_answer", query_first=True)  # two, behind each other
-    model = local(network=network)
+    model = local(network)
     numbers(model, prompts)  # the probe
     model.forget_prefixes()
     read, left = reading.read_prefix, [which]
@@ -185,7 +154,7 @@ def test_a_prefix_that_was_read_while_the_weights_changed_is_not_used_by_later_q
 
     monkeypatch.setattr(reading, "read_prefix", changing)
     numbers(model, prompts)
-    fresh = local(network=network)
+    fresh = local(network)
     assert all(np.array_equal(a, b) for a, b in zip(numbers(model, prompts), numbers(fresh, prompts), strict=True))
 
 
@@ -208,12 +177,12 @@ def test_prompts_with_a_shared_beginning_are_tokenised_as_a_whole() -> None:
 
 def test_with_the_query_first_groups_share_it_too() -> None:
     first = prompts_for("short_answer", exemplars=True, query_first=True)
-    prompts = isolated(PASSAGES, first)
+    prompts = isolated(PASSAGES, prompts=first)
     assert prompts[0].text.endswith(f"Question: {QUERY}\n\nText:\n{PASSAGES[0]}\n\nAnswer:")
     template, question = ENCODER.encode(prompts[0]).prefixes
     assert TOKENIZER.decode(ENCODER.encode(prompts[0]).ids[template:question]).count(QUERY) == 1
     network = tiny_model("llama")
-    shared, plain = (numbers(local(network=network, share_prefixes=s), first) for s in (True, False))
+    shared, plain = (numbers(local(network, share_prefixes=s), first) for s in (True, False))
     assert all(np.abs(a - b).max() < 1e-5 for a, b in zip(shared, plain, strict=True))
     assert prompts_for("multiple_choice", query_first=True).isolated.body.index("{choices}") < 40
     assert prompts_for("long_form", query_first=True).phrases.body.startswith("Request: {query}")
@@ -244,7 +213,7 @@ def test_an_architecture_that_cannot_share_is_read_plainly_and_says_why(
     network = tiny_model(architecture)
     if others:
         network.config._attn_implementation = others["attn_implementation"]
-    model = local(network=network)
+    model = local(network)
     assert reason in (model.why_not_shared or "")
     assert reason in model.numerics["prefixes"]
     if not others:
@@ -267,36 +236,14 @@ def test_a_model_that_reads_masks_its_own_way_is_found_out() -> None:
         return forward(input_ids, attention_mask, position_ids, past_key_values, **rest)
 
     network.forward = other_forward
-    assert "gave other logits than plain reading" in (local(network=network).why_not_shared or "")
-
-
-@pytest.mark.parametrize("name", ["cache", "past_key_values"])
-def test_the_argument_for_the_cache_may_have_either_name(name: str) -> None:
-    network = tiny_model("gpt2")
-    forward = network.forward
-    given: set[str] = set()
-
-    def renamed(input_ids: Any, **rest: Any) -> Any:
-        given.update(rest)
-        held = rest.pop(name, None)
-        return forward(input_ids, **{own: held}, **rest)
-
-    parameters = inspect.signature(forward).parameters
-    own = "cache" if "cache" in parameters else "past_key_values"
-    kept = [kind.replace(name=name) if kind.name == own else kind for kind in parameters.values()]
-    renamed.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
-    network.forward = renamed
-    model = local(network=network)
-    assert model.why_not_shared is None
-    assert name in given
-    assert all(np.array_equal(*pair) for pair in zip(numbers(model), numbers(local("gpt2")), strict=True))
+    assert "gave other logits than plain reading" in (local(network).why_not_shared or "")
 
 
 def test_rows_stay_below_the_length_at_which_positions_are_encoded_otherwise() -> None:
     factors = {"short_factor": [1.0] * 8, "long_factor": [4.0] * 8, "rope_theta": 1e4}
     rope = {"rope_type": "longrope", "original_max_position_embeddings": 256, **factors}
     network = tiny_model("phi3", rope_parameters=rope, original_max_position_embeddings=256)
-    model = local(network=network, max_context_tokens=900)
+    model = local(network, max_context_tokens=900)
     before, after = (
         model.open_session(isolated(["Brevik built it.", t]), PROMPTS.no_retrieval.render(query=QUERY), 6).opening
         for t in ("short", "long " * 2000)
@@ -307,7 +254,7 @@ def test_rows_stay_below_the_length_at_which_positions_are_encoded_otherwise() -
 
 def test_reading_in_parts_changes_nothing_but_noise_and_leaves_other_rows_alone() -> None:
     network = tiny_model("mistral")
-    whole, parts = local(network=network), local(network=network, prefill_tokens=64)
+    whole, parts = local(network), local(network, prefill_tokens=64)
     with tokens_read(parts) as read:
         in_parts = numbers(parts)
     assert max(read) <= 64 + 3 * 8 + 8
@@ -316,15 +263,6 @@ def test_reading_in_parts_changes_nothing_but_noise_and_leaves_other_rows_alone(
     texts = [*PASSAGES[:2], "attack " * 80]
     session = parts.open_session(isolated(texts), PROMPTS.no_retrieval.render(query=QUERY), 6)
     assert np.array_equal(session.opening.distributions.groups[:2], in_parts[1][:2])
-
-
-def test_fifty_groups_of_long_passages_are_read_in_bounded_parts() -> None:
-    model = local(max_context_tokens=200, prefill_tokens=1024)
-    groups = [f"The Halden Light, account {i}. " * 10 for i in range(50)]
-    with tokens_read(model) as read:
-        answer = DecodingAggregation(model, max_new_tokens=3).answer(QUERY, groups)
-    assert len(answer.groups) == 50
-    assert max(read) <= 1024 + 51 * 12
 
 
 def test_every_prompt_is_read_by_itself_at_its_own_length_and_equal_ones_once() -> None:
@@ -340,19 +278,8 @@ def test_every_prompt_is_read_by_itself_at_its_own_length_and_equal_ones_once() 
 
 def test_settings_that_leave_room_for_more_change_no_bit_of_a_row() -> None:
     network = tiny_model("llama")
-    narrow, wide = (numbers(local(network=network, max_context_tokens=n)) for n in (96, 300))
+    narrow, wide = (numbers(local(network, max_context_tokens=n)) for n in (96, 300))
     assert all(np.array_equal(a, b) for a, b in zip(narrow, wide, strict=True))
-
-
-def test_keyword_aggregation_reads_its_instruction_once_for_all_groups() -> None:
-    model = local(stop=("\n\n",))
-    assert model.why_not_shared is None
-    defense = KeywordAggregation(model, extractor=lambda t: set(t.split()))
-    defense.answer(QUERY, PASSAGES)
-    with tokens_read(model) as read:
-        defense.answer(QUERY, PASSAGES)
-    encoded = [ENCODER.encode(p) for p in isolated(PASSAGES)]
-    assert read[:3] == [len(e.ids) - e.shared for e in encoded]
 
 
 @pytest.mark.parametrize("error", ["cuda", "cpu"])
