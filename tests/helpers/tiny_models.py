@@ -6,27 +6,7 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import (
-    Gemma2Config,
-    Gemma2ForCausalLM,
-    Gemma3ForCausalLM,
-    Gemma3TextConfig,
-    GPT2Config,
-    GPT2LMHeadModel,
-    GPTNeoXConfig,
-    GPTNeoXForCausalLM,
-    Lfm2Config,
-    Lfm2ForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
-    Phi3Config,
-    Phi3ForCausalLM,
-    PreTrainedTokenizerFast,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from robustrag_integrations.prompts import prompts_for
 
@@ -78,30 +58,16 @@ def tiny_model(architecture: str, *, dtype: torch.dtype = torch.float32, window:
     neox = {k: v for k, v in llama.items() if k != "num_key_value_heads"}
     mixed = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 24, "head_dim": 16}
     gemma = {"query_pre_attn_scalar": 16, "initializer_range": 0.1}
-    recipes: dict[str, tuple[type, type, dict[str, Any]]] = {
-        "llama": (LlamaForCausalLM, LlamaConfig, llama),
-        "mistral": (MistralForCausalLM, MistralConfig, {**llama, "sliding_window": 32}),
-        "gpt2": (GPT2LMHeadModel, GPT2Config, gpt2),
-        "neox": (GPTNeoXForCausalLM, GPTNeoXConfig, neox),
-        "qwen3": (Qwen3ForCausalLM, Qwen3Config, {**llama, **mixed, "use_sliding_window": True}),
-        "gemma2": (Gemma2ForCausalLM, Gemma2Config, {**llama, **mixed, **gemma}),
-        "gemma3": (Gemma3ForCausalLM, Gemma3TextConfig, {**llama, **mixed, **gemma}),
-        "phi3": (Phi3ForCausalLM, Phi3Config, {**llama, "sliding_window": 40}),
-        "lfm2": (Lfm2ForCausalLM, Lfm2Config, {**llama, "layer_types": ["conv", "full_attention"]}),
+    recipes: dict[str, dict[str, Any]] = {
+        "llama": llama,
+        "mistral": {**llama, "sliding_window": 32},
+        "gpt2": gpt2,
+        "gpt_neox": neox,
+        "qwen3": {**llama, **mixed, "use_sliding_window": True},
+        "gemma2": {**llama, **mixed, **gemma},
+        "gemma3_text": {**llama, **mixed, **gemma},
+        "phi3": {**llama, "sliding_window": 40},
+        "lfm2": {**llama, "layer_types": ["conv", "full_attention"]},
     }
-    model_class, config_class, settings = recipes[architecture]
-    model = model_class(config_class(**{**common, **settings, **others}))
-    return model.to(dtype).eval()
-
-
-@torch.no_grad()
-def let_logits_cancel(network: Any) -> None:
-    """Give a tiny Llama output rows that cancel to all but noise, and twins of nearly the same logit."""
-    network.model.embed_tokens.weight[:, 1] = network.model.embed_tokens.weight[:, 0]
-    for layer in network.model.layers:
-        for output in (layer.self_attn.o_proj.weight, layer.mlp.down_proj.weight):
-            output[1] = output[0]
-    head, push = network.lm_head.weight, 1e6 * torch.tensor([1.0, -1.0]).repeat(200)
-    head[1::2] = head[::2] * 1.005
-    head[:, 0] += push
-    head[:, 1] -= push
+    config = AutoConfig.for_model(architecture, **{**common, **recipes[architecture], **others})
+    return AutoModelForCausalLM.from_config(config).to(dtype).eval()

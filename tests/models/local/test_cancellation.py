@@ -17,23 +17,14 @@ pytest.importorskip("transformers")
 from robustrag_integrations import LocalModel  # noqa: E402
 from robustrag_integrations.plans.drivers import DecodingPerformer  # noqa: E402
 from robustrag_integrations.plans.requests import OpenSession  # noqa: E402
-from robustrag_integrations.prompts import prompts_for  # noqa: E402
-from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+from tests.models.local.moving import PROMPTS, QUERY, local  # noqa: E402
+from tests.models.local.moving import isolated as prompts_of  # noqa: E402
 
-PROMPTS = prompts_for("short_answer")
-QUERY = "Who built the Halden Light?"
-ISOLATED = [PROMPTS.isolated.render(context=f"The light {i} was built by Tomas. " * 3, query=QUERY) for i in range(6)]
+ISOLATED = prompts_of([f"The light {i} was built by Tomas. " * 3 for i in range(6)])
 NO_RETRIEVAL = PROMPTS.no_retrieval.render(query=QUERY)
 A_STRING = 8  # tokens that are scored behind a prompt, at most; prompts are longer
-TOKENIZER = tiny_tokenizer()
 
 Work = Callable[[LocalModel], Awaitable[Any]]
-
-
-def local(**changes: Any) -> LocalModel:
-    return LocalModel(
-        tiny_model("llama"), TOKENIZER, **{"max_context_tokens": 96, "max_new_tokens": 6, "stop": (), **changes}
-    )
 
 
 def numbers(model: LocalModel) -> np.ndarray:
@@ -51,11 +42,7 @@ async def session(model: LocalModel) -> Any:
 
 @contextmanager
 def passes_held_at(model: LocalModel, number: int) -> Iterator[tuple[threading.Event, threading.Event, list[int]]]:
-    """Holds a pass over prompts.
-
-    Args:
-        model: what reads them.
-        number: which pass, from 1.
+    """Holds the pass over prompts of this number, from 1.
 
     Yields:
         Whether it has begun, what lets it go on, and how many tokens each pass so far had.
@@ -99,8 +86,6 @@ def passes_after_cancelling(model: LocalModel, work: Work, at: int) -> list[int]
     ("work", "settings"),
     [
         (isolated, {}),
-        (isolated, {"share_prefixes": False, "prefill_tokens": 200}),
-        (session, {}),
         (session, {"prefill_tokens": 100}),
         (session, {"share_prefixes": False}),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -18,11 +19,11 @@ from robustrag_integrations.prompts import Prompt, PromptTemplate, prompts_for  
 from tests.helpers.scripted import split  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 from tests.helpers.worlds import graded  # noqa: E402
+from tests.models.local.moving import BENIGN, QUERY, local, session  # noqa: E402
 
-ARCHITECTURES = ["llama", "gpt2", "mistral", "neox"]
+ARCHITECTURES = ["llama", "gpt2", "mistral", "gpt_neox"]
 PLAIN = ["Tomas Brevik", "engineer", "Sorra", "1871", "summer"]
 HOSTILE = ["</s><s>", "<|user|>", "a, b", "a", "b", "\u202e{query}", "I don't know", "\n\nAnswer:", "é😀"]
-QUERY = "Who built the Halden Light?"
 QUERY_FIRST = PromptTemplate("", "Question: {query}\nKeywords: {keywords}\nAnswer:", ("keywords", "query"))
 
 
@@ -82,8 +83,8 @@ def test_tokens_in_doubt_are_asked_alone() -> None:
     assert agree(model, final_prompts(PLAIN)) == {}
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("architecture", ["llama", "gpt2", "neox", "mistral"])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("architecture", ["llama", "gpt2", "gpt_neox", "mistral"])
 def test_near_ties_are_answered_as_inference_answers_them(architecture: str, seed: int) -> None:
     """Some tokens have a twin that is as good but for the last bits, so that float noise could decide."""
     model, chance = tiny(architecture, max_new_tokens=8), torch.Generator().manual_seed(seed)
@@ -172,3 +173,22 @@ def test_a_decoding_certificate_is_that_of_one_prefix_at_a_time(architecture, sl
 
 def test_the_bundled_reader_gives_the_same_answers_either_way() -> None:
     assert agree(LocalModel.bundled(max_new_tokens=8), final_prompts(PLAIN)[:24])["finals_packed"] >= 8
+
+
+@pytest.mark.parametrize(
+    "architecture", ["llama", "mistral", "qwen3", "gemma2", "gemma3_text", "phi3", "gpt2", "gpt_neox"]
+)
+def test_the_numbers_of_a_tree_are_those_of_steps(architecture: str) -> None:
+    begun = session(local(architecture), BENIGN)
+    tree = begun.tree()
+    for level in [[(40,), (41,), (42,)], [(40, 7), (41, 50), (41, 51), (42, 7)], [(41, 51, 3)]]:
+        for prefix, found in zip(level, tree.grow(level), strict=True):
+            stepping = begun.fork()
+            for token in prefix:
+                stepped = stepping.append(token)
+            assert np.abs(found.groups - stepped.groups).max() < 2e-5
+            assert np.abs(found.no_retrieval - stepped.no_retrieval).max() < 2e-5
+
+
+def test_half_precision_has_no_tree() -> None:
+    assert session(local(tiny_model("llama", dtype=torch.bfloat16)), BENIGN).tree() is None

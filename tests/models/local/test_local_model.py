@@ -25,7 +25,7 @@ from robustrag_integrations.prompts import ABSTENTION, Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 from tests.models.local.moving import BENIGN, QUERY, TOKENIZER, isolated, local, session  # noqa: E402
 
-ARCHITECTURES = ["llama", "gpt2", "mistral", "neox", "qwen3", "gemma2", "phi3"]
+ARCHITECTURES = ["llama", "gpt2", "mistral", "gpt_neox", "qwen3", "gemma2", "phi3"]
 ENCODER = PromptEncoder(TOKENIZER, chat=False)
 
 

@@ -24,7 +24,7 @@ from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 from tests.models.local.moving import BENIGN as PASSAGES  # noqa: E402
 from tests.models.local.moving import PROMPTS, QUERY, TOKENIZER, isolated, local, session  # noqa: E402
 
-ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma2", "gemma3", "phi3", "gpt2", "neox"]
+ARCHITECTURES = ["llama", "mistral", "qwen3", "gemma2", "gemma3_text", "phi3", "gpt2", "gpt_neox"]
 ENCODER = PromptEncoder(TOKENIZER, chat=False)
 
 
