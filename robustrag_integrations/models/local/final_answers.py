@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -21,17 +21,14 @@ from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.token_trees import logit_noise
 from robustrag_integrations.prompts import Prompt
 
-if TYPE_CHECKING:
-    from robustrag_integrations.models.local.model import LocalModel
-
 _PROMPTS = 16  # in one batch
 _TOKENS = 8192  # of its prompts together
 
 
 class BatchedFinals(FinalAnswers):
-    """Answers final prompts in batches."""
+    """Answers final prompts of a `LocalModel` in batches."""
 
-    def __init__(self, model: LocalModel) -> None:
+    def __init__(self, model: Any) -> None:
         self._local = model
         self._first: tuple[Encoded, list[torch.Tensor]] | None = None  # and the logits of its steps
         self._trusted = True
@@ -70,7 +67,8 @@ class BatchedFinals(FinalAnswers):
 
     def _alone(self, prompt: Prompt, watch: Watch | None = None) -> Response:
         self._counts["alone"] += 1
-        return self._local.ask_alone(prompt, watch)
+        response: Response = self._local.ask_alone(prompt, watch)
+        return response
 
     def _together(self, prompts: Sequence[Encoded]) -> list[Response | None]:
         """Answer prompts in one batch; None where a token is in doubt."""

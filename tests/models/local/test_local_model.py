@@ -8,10 +8,8 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import hypothesis.strategies as st
-import numpy as np
 import pytest
 from hypothesis import given, settings
 
@@ -23,71 +21,36 @@ from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
 from robustrag_integrations.prompts import ABSTENTION, Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
-from tests.models.local.moving import BENIGN, QUERY, TOKENIZER, isolated, local, session  # noqa: E402
+from tests.models.local.moving import BENIGN, QUERY, TOKENIZER, isolated, local, moved, numbers  # noqa: E402
 
 ARCHITECTURES = ["llama", "gpt2", "mistral", "gpt_neox", "qwen3", "gemma2", "phi3"]
 ENCODER = PromptEncoder(TOKENIZER, chat=False)
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return TOKENIZER
-
-
-def trace(model: LocalModel, texts: list[str]) -> list[np.ndarray]:
-    """Abstention scores and distributions of three steps, a row per text and one for no retrieval."""
-    opened = session(model, texts)
-    opening = opened.opening
-    found = [np.append(opening.abstention, 0.0)]
-    steps = (opening.distributions, opened.append(40), opened.append(41))
-    found += [np.vstack([told.groups, told.no_retrieval]) for told in steps]
-    return found
-
-
-ATTACKS = {
-    "content": "Nonsense " * 3,
-    "empty": "",
-    "one letter": "x",
-    "fills the width": "The Halden Light was built by the attacker. " * 40,
-    "special tokens": "</s><s>" * 10,
-}
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_no_other_row_moves_by_a_bit_when_one_passage_changes(architecture: str, dtype: str, tokenizer) -> None:
+def test_no_other_row_moves_by_a_bit_when_one_passage_changes(architecture: str, dtype: str) -> None:
     """Whatever the machine: rows that the probe cannot keep apart in a batch are read in batches of their own."""
     model = local(tiny_model(architecture, dtype=getattr(torch, dtype)))
     assert model.why_not_shared is None  # the rows share how they begin
-    before = trace(model, [*BENIGN, "A planted passage."])
-    promised = session(model, [*BENIGN, ""]).opening.distributions.noise
-    for name, attack in ATTACKS.items():
-        after = trace(model, [*BENIGN, attack])
-        for old, new in zip(before, after, strict=True):
-            kept = [0, 1, 2, 4]
-            assert np.abs(old[kept] - new[kept]).max() <= promised, name
-    for rank in range(4):  # the same passages in another order
-        order = [*range(rank), 3, *range(rank, 3)]
-        moved = trace(model, [[*BENIGN, "A planted passage."][i] for i in order])
-        for old, new in zip(before, moved, strict=True):
-            assert np.abs(old[[*order, 4]] - new).max() <= promised, rank
+    gap, promised = moved(model, 5)
+    assert gap <= promised
 
 
-def test_the_abstention_score_is_the_probability_of_the_whole_string(tokenizer) -> None:
+def test_the_abstention_score_is_the_probability_of_the_whole_string() -> None:
     model, plain = local(), tiny_model("llama")
-    encoder = PromptEncoder(tokenizer, chat=False)
-    score = trace(model, BENIGN)[0]
+    score = numbers(model, BENIGN)[0][:, 0]
     for row, text in enumerate(BENIGN):
-        prompt, expected = list(encoder.encode(isolated([text])[0]).ids), 0.0
-        for spelled in encoder.abstentions():
+        prompt, expected = list(ENCODER.encode(isolated([text])[0]).ids), 0.0
+        for spelled in ENCODER.abstentions():
             with torch.no_grad():
                 logits = plain(torch.tensor([[*prompt, *spelled]])).logits[0].float().log_softmax(-1)
             expected += float(sum(logits[len(prompt) - 1 + i, t] for i, t in enumerate(spelled)).exp())
         assert score[row] == pytest.approx(expected, rel=1e-3)
-    assert all(tokenizer.decode(t).strip() == ABSTENTION for t in encoder.abstentions())
+    assert all(TOKENIZER.decode(t).strip() == ABSTENTION for t in ENCODER.abstentions())
 
 
-async def test_streams_and_asynchronous_answers_give_the_same_text(tokenizer) -> None:
+async def test_streams_and_asynchronous_answers_give_the_same_text() -> None:
     model = local()
     for defense in (VanillaRAG(model, cut_replies="count"), DecodingAggregation(model, max_new_tokens=6)):
         whole = defense.answer(QUERY, BENIGN)
@@ -146,17 +109,16 @@ def test_encoding_does_not_change_how_the_tokenizer_reads_the_strings_of_special
         assert tokenizer.backend_tokenizer.encode_special_tokens == parsed
 
 
-def test_long_passages_are_cut_to_the_budget_and_the_question_stays(tokenizer) -> None:
+def test_long_passages_are_cut_to_the_budget_and_the_question_stays() -> None:
     model = local()
     answer = KeywordAggregation(model, extractor=lambda t: set(t.split())).answer(QUERY, [*BENIGN, "word " * 5000])
     assert [g.truncated for g in answer.groups] == [False, False, False, True]
     assert any("cut to fit" in w for w in answer.warnings)
-    encoder = PromptEncoder(tokenizer, chat=False)
     [prompt] = isolated(["word " * 5000])
-    cut = encoder.encode(prompt, 50)
+    cut = ENCODER.encode(prompt, 50)
     assert cut.truncated
-    assert len(cut.ids) <= encoder.frame_length(prompt) + 50
-    assert tokenizer.decode(cut.ids).endswith(f"Question: {QUERY}\nAnswer:")
+    assert len(cut.ids) <= ENCODER.frame_length(prompt) + 50
+    assert TOKENIZER.decode(cut.ids).endswith(f"Question: {QUERY}\nAnswer:")
 
 
 @given(st.text(max_size=300), st.integers(0, 40))
@@ -168,64 +130,57 @@ def test_no_passage_makes_a_prompt_longer_than_its_frame_and_the_budget(text: st
     assert TOKENIZER.decode(encoded.ids).endswith(f"Question: {QUERY}\nAnswer:")
 
 
-def test_a_query_that_leaves_no_room_for_passages_is_refused(tokenizer) -> None:
-    model = LocalModel(tiny_model("llama", window=256), tokenizer)
+def test_a_query_that_leaves_no_room_for_passages_is_refused() -> None:
+    model = LocalModel(tiny_model("llama", window=256), TOKENIZER)
     with pytest.raises(ValueError, match="shorten the query"):
         KeywordAggregation(model).answer("why " * 500, BENIGN)
 
 
-def test_the_users_model_and_tokenizer_are_left_as_they_were(tokenizer) -> None:
+def test_the_users_model_and_tokenizer_are_left_as_they_were() -> None:
     model = tiny_model("llama")
-    weights, config, side = copy.deepcopy(model.state_dict()), copy.deepcopy(model.config), tokenizer.padding_side
-    DecodingAggregation(LocalModel(model, tokenizer, max_context_tokens=64), max_new_tokens=3).answer(QUERY, BENIGN)
+    weights, config, side = copy.deepcopy(model.state_dict()), copy.deepcopy(model.config), TOKENIZER.padding_side
+    DecodingAggregation(LocalModel(model, TOKENIZER, max_context_tokens=64), max_new_tokens=3).answer(QUERY, BENIGN)
     assert all(torch.equal(v, weights[k]) for k, v in model.state_dict().items())
     assert model.config.to_dict() == config.to_dict()
-    assert tokenizer.padding_side == side
+    assert TOKENIZER.padding_side == side
     assert not model.training
 
 
-def test_a_sampling_generation_config_is_not_followed(tokenizer) -> None:
+def test_a_sampling_generation_config_is_not_followed() -> None:
     model = tiny_model("llama")
-    greedy = VanillaRAG(LocalModel(model, tokenizer, max_new_tokens=6), cut_replies="count").answer(QUERY, BENIGN).text
+    greedy = VanillaRAG(LocalModel(model, TOKENIZER, max_new_tokens=6), cut_replies="count").answer(QUERY, BENIGN).text
     model.generation_config.do_sample = True
     model.generation_config.temperature = 5.0
-    again = VanillaRAG(LocalModel(model, tokenizer, max_new_tokens=6), cut_replies="count")
+    again = VanillaRAG(LocalModel(model, TOKENIZER, max_new_tokens=6), cut_replies="count")
     assert again.answer(QUERY, BENIGN).text == greedy
 
 
-def test_what_cannot_work_is_refused_at_the_front_door(tokenizer, tmp_path) -> None:
+def test_what_cannot_work_is_refused_at_the_front_door(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"model\.eval\(\)"):
-        LocalModel(tiny_model("llama").train(), tokenizer)
+        LocalModel(tiny_model("llama").train(), TOKENIZER)
     with pytest.raises(TypeError, match="causal language model"):
-        LocalModel("my-model", tokenizer)
+        LocalModel("my-model", TOKENIZER)
     with pytest.raises(ValueError, match="max_context_tokens=0"):
-        LocalModel(tiny_model("llama"), tokenizer, max_context_tokens=0)
+        LocalModel(tiny_model("llama"), TOKENIZER, max_context_tokens=0)
+    with pytest.raises(ValueError, match="dtype='int8' must be one of auto, float32, bfloat16"):
+        LocalModel.bundled(dtype="int8")
+    with pytest.raises(TypeError, match="share_prefixes=1 must be True or False"):
+        LocalModel.bundled(share_prefixes=1)
     with pytest.raises(ModelError, match="cannot load the model"):
         LocalModel.from_pretrained(str(tmp_path / "nowhere"))
 
 
-def test_not_a_number_in_the_weights_is_an_error_not_an_answer(tokenizer) -> None:
+def test_not_a_number_in_the_weights_is_an_error_not_an_answer() -> None:
     model = tiny_model("llama")
     with torch.no_grad():
         model.lm_head.weight[5] = float("nan")
     with pytest.raises(ValueError, match="NaN"):
-        DecodingAggregation(LocalModel(model, tokenizer)).answer(QUERY, BENIGN)
+        DecodingAggregation(LocalModel(model, TOKENIZER)).answer(QUERY, BENIGN)
 
 
-def test_without_torch_the_error_says_what_to_install() -> None:
-    code = (
-        "import sys; sys.modules['torch'] = None\n"
-        "import robustrag_integrations\n"
-        "try: robustrag_integrations.LocalModel\n"
-        "except ImportError as e: print(e)"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "robustrag-integrations[local]" in out
-
-
-def test_a_checkpoint_that_lacks_weights_is_refused(tokenizer, tmp_path) -> None:
+def test_a_checkpoint_that_lacks_weights_is_refused(tmp_path) -> None:
     tiny_model("llama").save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
+    TOKENIZER.save_pretrained(tmp_path)
     assert LocalModel.from_pretrained(str(tmp_path)).description == str(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
@@ -233,62 +188,28 @@ def test_a_checkpoint_that_lacks_weights_is_refused(tokenizer, tmp_path) -> None
         LocalModel.from_pretrained(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("setting", "error", "said"),
-    [
-        ({"dtype": "bf16"}, ValueError, "dtype='bf16' must be one of auto, float32, bfloat16"),
-        ({"dtype": "int8"}, ValueError, "dtype='int8' must be one of"),
-        ({"dtype": 3}, ValueError, "dtype=3 must be one of"),
-        ({"share_prefixes": 1}, TypeError, "share_prefixes=1 must be True or False"),
-    ],
-)
-def test_settings_that_make_no_sense_are_named_with_what_may_stand_there(
-    setting: dict[str, Any], error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        LocalModel.bundled(**setting)
-
-
 # In a process of its own: what goes wrong stays wrong for all later loads.
 LOADS = """
-import sys, threading, time
+import threading, time
 from robustrag_integrations.models.local.model import LocalModel
 from robustrag_integrations.models.providers import NamedModel
 
-loads = {
-    "bundled": LocalModel.bundled,
-    "named": NamedModel("bundled").load,
-    "low": lambda: LocalModel.bundled(dtype="bfloat16"),
-}
+loads = [NamedModel("bundled").load, LocalModel.bundled, lambda: LocalModel.bundled(dtype="bfloat16")]
 done = []
-
-def load(name):
-    loads[name]()
-    done.append(name)
-
-threads = [threading.Thread(target=load, args=(name,)) for name in sys.argv[2:]]
+threads = [threading.Thread(target=lambda load=load: done.append(load())) for load in loads]
 for thread in threads:
     thread.start()
-    time.sleep(float(sys.argv[1]))
+    time.sleep(0.05)
 for thread in threads:
     thread.join()
-load("bundled")
+LocalModel.bundled()
 print(len(done))
 """
 
 
-@pytest.mark.parametrize(("pause", "names"), [("0", ["bundled"] * 3), ("0.05", ["named", "bundled", "low"])])
-def test_every_thread_and_every_later_load_gets_a_whole_model(pause: str, names: list[str]) -> None:
-    assert run(LOADS, pause, *names) == str(len(names) + 1)
-
-
-def run(program: str, *arguments: str) -> str:
+def test_every_thread_and_every_later_load_gets_a_whole_model() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=250,
-        cwd=Path(__file__).parents[3],
+        [sys.executable, "-c", LOADS], capture_output=True, text=True, timeout=250, cwd=Path(__file__).parents[3]
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.split()[-1]
+    assert done.stdout.split()[-1] == "3"

@@ -170,7 +170,8 @@ def test_a_reply_has_the_logprobs_of_its_tokens_end_included(architecture: str, 
     if ends:
         with torch.no_grad():
             network.lm_head.weight[2] *= 3
-    model, prompts = LocalModel(network, TOKENIZER, stop=(), max_new_tokens=9), isolated([*TEXTS, "", "x", "Nonsense " * 3])
+    model = LocalModel(network, TOKENIZER, stop=(), max_new_tokens=9)
+    prompts = isolated([*TEXTS, "", "x", "Nonsense " * 3])
     replies = model.generate(prompts, "isolated")
     assert ("stop" in [reply.finish for reply in replies]) is ends
     for prompt, reply in zip(prompts, replies, strict=True):

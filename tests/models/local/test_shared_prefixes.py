@@ -105,14 +105,6 @@ def test_the_next_question_does_not_pay_for_the_instruction_again() -> None:
     assert max(second) <= longest - shared + 16  # the longest row, and what is scored behind it
 
 
-def test_a_kept_prefix_gives_the_same_bits_as_a_computed_one() -> None:
-    model = local()
-    cold, warm = numbers(model), numbers(model)
-    model.forget_prefixes()
-    for bits in (warm, numbers(model), numbers(local(prefix_cache_bytes=0))):
-        assert all(np.array_equal(a, b) for a, b in zip(cold, bits, strict=True))
-
-
 def test_kept_prefixes_stay_within_their_bytes_and_the_oldest_goes_first() -> None:
     sets = [replace(PROMPTS, isolated=replace(PROMPTS.isolated, instruction=f"Task {i}. " * 8)) for i in range(4)]
     one = local()
@@ -131,8 +123,7 @@ def test_kept_prefixes_stay_within_their_bytes_and_the_oldest_goes_first() -> No
     assert model._reader.prefixes.nbytes == 0
 
 
-@pytest.mark.parametrize("which", [1, 2])
-@pytest.mark.parametrize("others_ask", [False, True])
+@pytest.mark.parametrize(("which", "others_ask"), [(1, False), (2, True)])
 def test_a_prefix_that_was_read_while_the_weights_changed_is_not_used_by_later_questions(
     which: int, others_ask: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,28 +191,19 @@ def test_a_template_that_ends_in_the_passage_leaves_a_token_to_read() -> None:
     assert np.isfinite(session.opening.distributions.groups).all()
 
 
-@pytest.mark.parametrize(
-    ("architecture", "others", "reason"),
-    [
-        ("lfm2", {}, "layers of the kind 'conv'"),
-        ("llama", {"attn_implementation": "flex_attention"}, "takes no explicit mask"),
-    ],
-)
-def test_an_architecture_that_cannot_share_is_read_plainly_and_says_why(
-    architecture: str, others: dict[str, Any], reason: str
-) -> None:
-    network = tiny_model(architecture)
-    if others:
-        network.config._attn_implementation = others["attn_implementation"]
+def test_an_architecture_that_cannot_share_is_read_plainly_and_says_why() -> None:
+    network = tiny_model("lfm2")
     model = local(network)
-    assert reason in (model.why_not_shared or "")
-    assert reason in model.numerics["prefixes"]
-    if not others:
-        abstention, *steps = numbers(model)
-        expected = next_token(network)(PASSAGES[0], [])
-        assert np.abs(steps[0][0] - expected).max() < 1e-4
-        assert abstention.shape == (3,)
-        assert DecodingAggregation(model, max_new_tokens=3).answer(QUERY, PASSAGES).text
+    assert "layers of the kind 'conv'" in (model.why_not_shared or "")
+    assert "layers of the kind 'conv'" in model.numerics["prefixes"]
+    abstention, *steps = numbers(model)
+    expected = next_token(network)(PASSAGES[0], [])
+    assert np.abs(steps[0][0] - expected).max() < 1e-4
+    assert abstention.shape == (3,)
+    assert DecodingAggregation(model, max_new_tokens=3).answer(QUERY, PASSAGES).text
+    network = tiny_model("llama")
+    network.config._attn_implementation = "flex_attention"
+    assert "takes no explicit mask" in (local(network).why_not_shared or "")
 
 
 def test_a_model_that_reads_masks_its_own_way_is_found_out() -> None:
@@ -244,10 +226,7 @@ def test_rows_stay_below_the_length_at_which_positions_are_encoded_otherwise() -
     rope = {"rope_type": "longrope", "original_max_position_embeddings": 256, **factors}
     network = tiny_model("phi3", rope_parameters=rope, original_max_position_embeddings=256)
     model = local(network, max_context_tokens=900)
-    before, after = (
-        model.open_session(isolated(["Brevik built it.", t]), PROMPTS.no_retrieval.render(query=QUERY), 6).opening
-        for t in ("short", "long " * 2000)
-    )
+    before, after = (session(model, ["Brevik built it.", t]).opening for t in ("short", "long " * 2000))
     assert after.truncated == (False, True)
     assert np.array_equal(before.distributions.groups[0], after.distributions.groups[0])
 
@@ -260,9 +239,8 @@ def test_reading_in_parts_changes_nothing_but_noise_and_leaves_other_rows_alone(
     assert max(read) <= 64 + 3 * 8 + 8
     for a, b in zip(numbers(whole), in_parts, strict=True):
         assert np.abs(a - b).max() < 1e-5
-    texts = [*PASSAGES[:2], "attack " * 80]
-    session = parts.open_session(isolated(texts), PROMPTS.no_retrieval.render(query=QUERY), 6)
-    assert np.array_equal(session.opening.distributions.groups[:2], in_parts[1][:2])
+    attacked = session(parts, [*PASSAGES[:2], "attack " * 80]).opening
+    assert np.array_equal(attacked.distributions.groups[:2], in_parts[1][:2])
 
 
 def test_every_prompt_is_read_by_itself_at_its_own_length_and_equal_ones_once() -> None:
@@ -276,23 +254,12 @@ def test_every_prompt_is_read_by_itself_at_its_own_length_and_equal_ones_once() 
     assert answers[0] == answers[3]
 
 
-def test_settings_that_leave_room_for_more_change_no_bit_of_a_row() -> None:
-    network = tiny_model("llama")
-    narrow, wide = (numbers(local(network, max_context_tokens=n)) for n in (96, 300))
-    assert all(np.array_equal(a, b) for a, b in zip(narrow, wide, strict=True))
-
-
-@pytest.mark.parametrize("error", ["cuda", "cpu"])
-def test_out_of_memory_says_what_to_lower(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_says_what_to_lower(monkeypatch: pytest.MonkeyPatch) -> None:
     model = local()
-    raised = {
-        "cuda": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
-        "cpu": RuntimeError("[enforce fail at alloc_cpu.cpp:124] . DefaultCPUAllocator: can't allocate memory"),
-    }[error]
     numbers(model)
 
     def fail(*args: Any, **kwargs: Any) -> Any:
-        raise raised
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp:124] . DefaultCPUAllocator: can't allocate memory")
 
     monkeypatch.setattr(model._model.model.layers[1], "forward", fail)
     for defense in (KeywordAggregation(model), DecodingAggregation(model)):
