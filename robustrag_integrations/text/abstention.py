@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -159,26 +159,21 @@ _LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ"
 
 @dataclass(frozen=True)
 class Abstention:
-    """A test for abstentions, with phrases of your own beside those that `is_abstention` recognises.
+    """A test for abstentions: those that `is_abstention` recognises, and replies that are one of these phrases.
 
-    A reply of which one sentence or clause is such a phrase, and the rest says nothing, abstains. Case, accents and
-    punctuation make no difference.
+    Case, accents and punctuation make no difference.
     """
 
-    phrases: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if isinstance(self.phrases, str) or not all(isinstance(p, str) and p.strip() for p in self.phrases):
-            raise TypeError(f"abstention phrases must be non-empty str, got {self.phrases!r:.80}")
+    phrases: tuple[str, ...]
 
     def __call__(self, response: str) -> bool:
         """True if this response abstains."""
-        return _abstains(response, frozenset(_bare(phrase) for phrase in self.phrases))
+        return is_abstention(response) or _bare(response) in map(_bare, self.phrases)
 
     @property
     def fingerprint(self) -> str:
         """The name of this test in certificates and answers."""
-        return "meaning" + (f" and {list(self.phrases)!r}" if self.phrases else "")
+        return f"meaning and {list(self.phrases)!r}"
 
 
 def is_abstention(response: str) -> bool:
@@ -190,24 +185,6 @@ def is_abstention(response: str) -> bool:
     without a list of words a response answers. A phrase inside quotation marks is somebody's title or words, unless the
     whole response is that quotation. A function of this one response, linear in its length.
     """
-    return _abstains(response, frozenset())
-
-
-def abstention_of(given: Abstains | Sequence[str] | None) -> Abstains:
-    """Return a function as it is; phrases abstain besides what `is_abstention` recognises."""
-    if given is None:
-        return is_abstention
-    if callable(given):
-        return given
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise TypeError(
-            "abstention must be a function from a response to bool, or a list of phrases such as ['keine Ahnung'], got "
-            f"{given!r:.80}"
-        )
-    return Abstention(tuple(given))
-
-
-def _abstains(response: str, phrases: Collection[str]) -> bool:
     if _CODE_SPAN.match(response):
         return False
     text = answer_text(response)
@@ -219,28 +196,35 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
     plain = _plain(unwrapped)
     if _BLANK.match(plain) or _NOTHING.match(plain.strip(" '\"([<")):
         return True
-    if phrases and _bare(text) in phrases:
-        return True
     names = languages_of(plain)
-    if names is LATIN and not phrases and not hints_of(*LATIN).search(plain):
+    if names is LATIN and not hints_of(*LATIN).search(plain):
         return False
     plain = _plain(_TITLE.sub(" xx ", unwrapped)) if _TITLE.search(unwrapped) else plain
     bare = plain.strip(" \"'.!\n-")
     plain = _QUOTED.sub(" xx ", plain) if '"' in bare else bare  # a placeholder that counts as content
     spoken = tuple(language(name) for name in names if hints_of(name).search(plain))
+    sentences = [sentence for sentence in _SENTENCE_END.split(plain) if any(map(str.isalnum, sentence))]
+    if len(sentences) > _MOST_CLAUSES or any(len(sentence) > _LONGEST_CLAUSE for sentence in sentences):
+        return False
     denied = False
-    sentences = 0
-    for sentence in _SENTENCE_END.split(plain):
-        if not sentence or not any(map(str.isalnum, sentence)):
-            continue
-        sentences += 1
-        if sentences > _MOST_CLAUSES or len(sentence) > _LONGEST_CLAUSE:
-            return False
-        said = _said(sentence, spoken, phrases)
+    for sentence in sentences:
+        said = _said(sentence, spoken)
         if said == "content":
             return False
         denied = denied or said == "denial"
     return denied
+
+
+def abstention_of(given: Abstains | Sequence[str] | None) -> Abstains:
+    """Return a function as it is; phrases abstain besides what `is_abstention` recognises."""
+    if given is None or callable(given):
+        return given or is_abstention
+    if isinstance(given, str) or not all(isinstance(phrase, str) and phrase.strip() for phrase in given):
+        raise TypeError(
+            "abstention must be a function from a response to bool, or a list of phrases such as ['keine Ahnung'], got "
+            f"{given!r:.80}"
+        )
+    return Abstention(tuple(given))
 
 
 def _plain(text: str) -> str:
@@ -263,16 +247,14 @@ def _bare(text: str) -> str:
     return " ".join(_WORD.findall(_plain(text)))
 
 
-def _said(sentence: str, spoken: tuple[Language, ...], phrases: Collection[str]) -> str:
+def _said(sentence: str, spoken: tuple[Language, ...]) -> str:
     """Classify a sentence as "content", "denial" or "nothing"."""
     sentence = _LEAD.sub("", sentence.strip())
-    if phrases and _bare(sentence) in phrases:
-        return "denial"
     chunks = [chunk.strip(" \"'-") for chunk in _chunks(sentence, turns_of(spoken))]
-    said = [_chunk_says(chunk, spoken, phrases) for chunk in chunks if any(map(str.isalnum, chunk))]
+    said = [_chunk_says(chunk, spoken) for chunk in chunks if any(map(str.isalnum, chunk))]
     if "denial" in said:
         return "content" if "content" in said else "denial"
-    if said[:1] != ["content"] and len(said) <= _MOST_CHUNKS and _chunk_says(sentence, spoken, phrases) == "denial":
+    if said[:1] != ["content"] and len(said) <= _MOST_CHUNKS and _chunk_says(sentence, spoken) == "denial":
         return "denial"  # "The text, sadly, does not say"
     return "content" if "content" in said or "question" in said else "nothing"
 
@@ -286,13 +268,13 @@ def _chunks(sentence: str, turns: re.Pattern[str]) -> Iterator[str]:
         yield piece[done:]
 
 
-def _chunk_says(chunk: str, spoken: tuple[Language, ...], phrases: Collection[str]) -> str:
+def _chunk_says(chunk: str, spoken: tuple[Language, ...]) -> str:
     def finds(section: str) -> bool:
         return any(each.finds(section, chunk) for each in (*spoken, language("shared")))
 
     if finds("answers"):
         return "content"
-    if finds("denies") or (phrases and _bare(chunk) in phrases):
+    if finds("denies"):
         return "denial"
     if finds("of_source") and (finds("sources") or finds("asked")):
         return "denial"

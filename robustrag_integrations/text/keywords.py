@@ -14,7 +14,6 @@ Words are compared without case. In scripts without spaces all that stands betwe
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from collections.abc import Callable, Collection
@@ -48,16 +47,12 @@ _PLAIN = str.maketrans(
         "♯": "#",
     }
 )
-_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,8}\d?);")
-_INLINE_TAG = re.compile(r"</?(?:a|abbr|b|code|em|font|i|mark|small|span|strong|sub|sup|u)(?:\s[^<>]{0,200})?/?>", re.I)
-_OTHER_TAG = re.compile(r"<[/!?]?[A-Za-z][^<>]{0,200}>|<!--[^<>]{0,500}-->")
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,200})\]\([^()\s]{0,500}\)")
 _CITATION = re.compile(r"\[\d{1,3}\]")
 _EMPHASIS = re.compile(r"\*{2,}|`+|~~|\*(?=[^\W\d])|(?<=[^\W\d])\*|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
 _LINE_LEAD = re.compile(r"^(?:#{1,6} |[-*•+] |> )+")
 _LIST_NUMBER = re.compile(r"^\(?\d{1,2}[.)] (?=[^\W\d])")
 _SUPERSCRIPT = re.compile(r"(?<=\d)[⁺⁻]?[²³¹⁰⁴-⁹]+")
-_FOOTNOTE = re.compile(r"(?<=[^\W\d_]{3})[¹²³⁰⁴-⁹]{1,2}(?!\w)")  # "Gross¹", but "km²"
 _VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 _LONG_WORD = re.compile(rf"(\S{{{MAX_WORD_CHARACTERS}}})\S+")
 _LOOSE_APOSTROPHE = re.compile(r"(?<![^\W_])'|'(?![^\W_])")
@@ -72,7 +67,6 @@ def plain_characters(text: str) -> str:
     """Return the text in NFKC with plain quotes, dashes, digits and spaces, without invisible characters."""
     if text.isascii() and text.isprintable():
         return text.translate(_PLAIN)
-    text = _FOOTNOTE.sub("", text)
     text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda match: "^" + match.group(), few_marks(text).translate(_PLAIN)))
     return "".join(map(_plain_character, compatible(text).translate(_PLAIN)))
 
@@ -101,11 +95,7 @@ def plain_lines(response: str) -> list[str]:
     A response of several words that are all in capitals is lower-cased, since a tagger takes capitals for names.
     """
     text = response[:MAX_CHARACTERS]
-    if "&" in text:
-        text = _ENTITY.sub(lambda match: html.unescape(match.group()), text)
     text = plain_characters(text)[:MAX_CHARACTERS]
-    if "<" in text:
-        text = _OTHER_TAG.sub("\n", _INLINE_TAG.sub("", text))
     if "[" in text:
         text = _CITATION.sub("", _LINK.sub(r"\1", text))
     if "*" in text or "`" in text or "~" in text or "_" in text:
