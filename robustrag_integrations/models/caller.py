@@ -1,9 +1,5 @@
 """Calling a model: how many calls at a time, how long each may take, and when another try may help.
 
-`ModelCaller` is the only layer between an answer and a client. `call` and `stream` make one call: they wait for a slot,
-ask within the time limit, and ask again after a pause where that may help. `ask_all` makes the isolated calls of one
-answer together; one that fails costs its own group alone, and calls that are no longer needed are given up.
-
 A synchronous function cannot be stopped from outside. It runs in a thread; its caller goes on without it after the time
 limit. Nothing can end such a thread before the function returns, so their number is limited; then further calls fail.
 """
@@ -345,8 +341,4 @@ class ModelCaller:
 def _failed(error: BaseException, cause: Exception, tries: int) -> Response:
     """Return the reply of a failed call, without credentials, with the number of tries if several."""
     words = shown_in_one_line(error, cause)
-    if tries > 1:
-        words = f"gave up after {tries} tries: {words}"
-    if (pause := retry_after(error) or 0.0) > LONGEST_WAIT:
-        words += f" (the server asks to be left alone for {min(pause, 1e9):.0f} seconds, more than are waited for)"
-    return Response(None, error=words, cause=cause)
+    return Response(None, f"gave up after {tries} tries: {words}" if tries > 1 else words, cause=cause)

@@ -1,7 +1,6 @@
 """Models by name, as it is typed or written into a file: one entry for each kind in `PROVIDERS`.
 
-An entry says how such a name is written, which settings go with it, whether it may give token probabilities, how the
-model is loaded, and what decides its answers. Command line, evaluation, cache and certificates read nothing else.
+Command line, evaluation, cache and certificates read nothing else.
 """
 
 from __future__ import annotations

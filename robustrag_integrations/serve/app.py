@@ -169,8 +169,9 @@ def guarded(routes: Sequence[Route], *, key: str | None = None, hosts: Iterable[
 
     async def not_found(request: Request, error: Exception) -> JSONReply:
         assert isinstance(error, HTTPException)  # noqa: S101 - by Starlette's router
-        there = ", ".join(f"{'POST' if 'POST' in (r.methods or ()) else 'GET'} {r.path}" for r in routes)
-        message = f"nothing is served at {printable(request.url.path, 100)}; there are {there}"
+        message = (
+            f"nothing is served at {printable(request.url.path, 100)}; there are {', '.join(r.path for r in routes)}"
+        )
         return JSONReply(RequestError(error.status_code, message).body, error.status_code, error.headers)
 
     checks = [Middleware(AccessMiddleware, key=key, hosts=hosts)]

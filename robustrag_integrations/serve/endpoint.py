@@ -1,8 +1,7 @@
 """One request and its response: read within bounds, cancelled when the client leaves, answered whole or in pieces.
 
 A request has no place before all of it is there, so clients that send slowly keep nobody waiting. A complete one waits
-for its turn, and is worked on until it is answered, its time is over, its client hangs up, or the server stops. Errors
-have the shape of OpenAI's.
+for its turn, and is worked on until it is answered, its time is over, its client hangs up, or the server stops.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Connections to an OpenAI-compatible server: key, address, a client per event loop, replies of bounded size.
+"""Connections to an OpenAI-compatible server: key, address, replies of bounded size.
 
 Large and compressed replies are refused. So are redirects: one would send the passages to another host, whose reply
-would count.
-
-Clients are kept in a stack, and each request has one to itself: the HTTP library's own pool looks at all of its
-connections whenever a request begins or ends, which takes longer than the rest of it with 640 of them.
+would count. Each request has a client to itself: the HTTP library's own pool looks at all of its connections whenever a
+request begins or ends, which takes longer than the rest of it with 640 of them.
 """
 
 from __future__ import annotations
@@ -48,13 +46,11 @@ _AT_ONCE = 8 << 10  # bytes of a reply that is parsed at once; larger ones are p
 
 
 class ServerError(ModelError):
-    """The server refused a request with a status and perhaps the name of a parameter; or could not be reached."""
+    """The server refused a request, or could not be reached."""
 
-    def __init__(
-        self, message: str, status: int | None = None, param: Any = None, retry_after: str | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status, self.param, self.retry_after = status, param, retry_after
+    status: int | None = None  # None: it could not be reached
+    param: Any = None  # the name of a parameter
+    retry_after: str | None = None
 
 
 def may_pass(error: BaseException) -> bool:
@@ -64,12 +60,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 class Connection:
-    """One model's connection to its server. Time limits and retries are the caller's (`ModelCaller`).
-
-    Raises:
-        ModelError: there is neither a key nor a server that may need none, or the address holds a password or a query.
-        TypeError, ValueError: the key or the address is invalid.
-    """
+    """One model's connection to its server. Time limits and retries are the caller's (`ModelCaller`)."""
 
     def __init__(self, model: str, base_url: str | None, api_key: str | None, *, chats: bool) -> None:
         if api_key is not None and not isinstance(api_key, str):  # its value is a secret
@@ -85,15 +76,10 @@ class Connection:
         self.address = _checked_address(given) if given else "api.openai.com"
         base = given.rstrip("/") if given else "https://api.openai.com/v1"
         self._url = base + ("/chat/completions" if chats else "/completions")
-        self._clients = PerLoop(ClientStack)
+        self._idle = PerLoop(deque[tuple[float, httpx.AsyncClient]])  # since when, the newest last
 
     async def reply(self, request: Mapping[str, Any], read: Callable[[bytes], Result]) -> Result:
-        """Send a request, and return its reply as parsed by `read`, in a thread if it is large.
-
-        Raises:
-            ServerError: the request failed.
-            ModelError: the reply is too large, or malformed.
-        """
+        """Send a request, and return its reply as parsed by `read`, in a thread if it is large; raises ModelError."""
         body = b"".join([piece async for piece in self._body(request, _largest_reply(request))])
         return await _read(read, body)
 
@@ -112,15 +98,33 @@ class Connection:
 
     async def aclose(self) -> None:
         """Close the connections that this event loop's calls have used."""
-        if (clients := self._clients.pop()) is not None:
-            await clients.aclose()
+        for _, client in self._idle.pop() or ():
+            await client.aclose()
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncGenerator[httpx.AsyncClient, None]:
+        """Lend a client for one request; after one that was not read to its end, its connection is closed."""
+        idle = self._idle.here()
+        client = idle.pop()[1] if idle else _new_client()
+        try:
+            yield client
+        except BaseException:
+            await client.aclose()
+            raise
+        now = time.monotonic()
+        if _said_more(client):
+            await client.aclose()
+        else:
+            idle.append((now, client))
+        while idle and idle[0][0] < now - _LONGEST_KEPT:
+            await idle.popleft()[1].aclose()
 
     async def _body(self, request: Mapping[str, Any], largest: int) -> AsyncGenerator[bytes, None]:
         """Send a request, and yield the body of its reply. Nothing is chained to errors, as the client's hold keys."""
         fields = {name: value for name, value in request.items() if name not in _OF_HTTP}
         try:
             async with (
-                self._clients.here().client() as client,
+                self._client() as client,
                 client.stream(
                     "POST",
                     self._url,
@@ -163,12 +167,7 @@ async def _beginning(response: httpx.Response) -> bytes:
 
 
 def server_error(status: int, headers: Mapping[str, str], body: bytes) -> ServerError:
-    """Put a reply that is an error into words: the server's own, or where it redirects."""
-    if 300 <= status < 400:
-        wrong = (
-            f"the server redirects (HTTP {status}), and redirects are not followed, as the passages would go there: "
-        )
-        return ServerError(f"{wrong}give the address that answers as base_url", status)
+    """Put a reply that is an error into words: the server's own, or that it redirects."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
@@ -176,7 +175,11 @@ def server_error(status: int, headers: Mapping[str, str], body: bytes) -> Server
     said = said.get("error", said) if isinstance(said, dict) else None
     said = said if isinstance(said, dict) else {}
     words = said.get("message") or body.decode(errors="replace")
-    return ServerError(f"HTTP {status}: {words}", status, said.get("param"), headers.get("Retry-After"))
+    if 300 <= status < 400:
+        words = "redirects are not followed, as the passages would go there: give the address that answers as base_url"
+    error = ServerError(f"HTTP {status}: {words}")
+    error.status, error.param, error.retry_after = status, said.get("param"), headers.get("Retry-After")
+    return error
 
 
 def _checked_address(address: str) -> str:
@@ -209,37 +212,6 @@ def _tokens(request: Mapping[str, Any]) -> int:
 def _most(request: Mapping[str, Any], *names: str) -> int:
     """Return the largest number under one of these names."""
     return max((int(request[name]) for name in names if isinstance(request.get(name), (int, float))), default=0)
-
-
-class ClientStack:
-    """HTTP clients of one event loop with one connection each; the one that was used last is used first."""
-
-    def __init__(self) -> None:
-        self._kept: deque[tuple[float, httpx.AsyncClient]] = deque()  # idle since when
-        self._closed = False
-
-    @asynccontextmanager
-    async def client(self) -> AsyncGenerator[httpx.AsyncClient, None]:
-        """Lend a client for one request; after one that was not read to its end, its connection is closed."""
-        client = self._kept.pop()[1] if self._kept else _new_client()
-        try:
-            yield client
-        except BaseException:
-            await client.aclose()
-            raise
-        if self._closed or _said_more(client):
-            await client.aclose()
-            return
-        now = time.monotonic()
-        self._kept.append((now, client))
-        while self._kept[0][0] < now - _LONGEST_KEPT:
-            await self._kept.popleft()[1].aclose()
-
-    async def aclose(self) -> None:
-        """Close idle connections; one in use is closed after its request."""
-        self._closed = True
-        while self._kept:
-            await self._kept.pop()[1].aclose()
 
 
 def _new_client() -> httpx.AsyncClient:

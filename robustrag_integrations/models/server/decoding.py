@@ -1,8 +1,7 @@
 """Decoding aggregation on a server: next-token probabilities from the completions API.
 
 Every row of a session (a group's prompt, or the question alone) has requests of its own, for one token at a time with
-its top-K log-probabilities. Prompts go out as token ids, so that all rows are extended by the very same token. With
-prefix caching, each prompt is read once.
+its top-K log-probabilities. Prompts go out as token ids, so that all rows are extended by the very same token.
 
 A list of K tokens leaves the others open: each has at most the probability of the last one listed, and at most what
 all listed ones leave over. Rows state the lower bound (0 for what is not listed) and how much more it may be; the plan
@@ -61,19 +60,14 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
     server must run the completions API, take prompts as token ids, and have prefix caching on for speed.
 
     Args:
-        model: the model's name on the server.
-        base_url, api_key: as for `OpenAIModel`.
+        model, base_url, api_key: as for `OpenAIModel`.
         tokenizer: a fast transformers tokenizer, or the folder or name to load it from; None: `model` is that name. It
             must be the one that the server uses.
         chat, template_options, max_context_tokens: as for `LocalModel`.
         top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more. Where K
             leave a choice open, more are asked for until the server refuses.
-        settings: further arguments of `OpenAIModel`: `seed`, `max_tokens`, `options`, `timeout`, `attempts`,
-            `max_concurrency` (at least the number of groups and one more lets all rows run at once).
-
-    Raises:
-        ModelError: the tokenizer cannot be loaded, or there is no API key.
-        ValueError: a number is out of range.
+        settings: further arguments of `OpenAIModel`; with `max_concurrency` of at least the number of groups and one
+            more, all rows run at once.
     """
 
     def __init__(
@@ -125,7 +119,6 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         """Ask for the first token of every prompt; raises ModelError if the question alone cannot be asked."""
         self._encoder.refuse_reasoning()
-        self._codec.token_of("")  # learns all tokens' texts, which takes a second for a large vocabulary
         encoded = [self._encoder.encode(p, self._max_context_tokens) for p in (*prompts, no_retrieval)]
         return RemoteSession(self, [e.ids for e in encoded], tuple(e.truncated for e in encoded[:-1]))
 
@@ -148,9 +141,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             return token_list(parsed(body), count, self._codec.token_of)
 
         try:
-            return await self._caller.call(
-                lambda: self._accepted(request, lambda sent: self._connection.reply(sent, read))
-            )
+            return await self._caller.call(lambda: self._accepted(request, read))
         except Exception as error:  # without a key that the server sent back
             words = redacted(str(error), secrets_of(*self._clients))
             if isinstance(error, ServerError) and error.status in _REFUSED:

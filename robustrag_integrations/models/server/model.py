@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
@@ -50,7 +50,7 @@ class OpenAIModel(CalledModel):
         max_tokens: the longest response, in tokens.
         options: further fields of the request, for example `{"reasoning_effort": "low"}`; `extra_headers` and
             `extra_query` are those of HTTP. `{"logprobs": None}` asks for no log-probabilities.
-        timeout: seconds for one try, from connecting to the last byte and its parsing.
+        timeout: seconds for one try, from connecting to the last byte and its parsing; None for no limit.
         attempts: the most tries of one request.
         max_concurrency: number of requests that may be under way at a time.
 
@@ -70,7 +70,7 @@ class OpenAIModel(CalledModel):
         temperature: float | None = 0.0,
         max_tokens: int = 256,
         options: Mapping[str, Any] | None = None,
-        timeout: float = 60.0,
+        timeout: float | None = 60.0,
         attempts: int = 3,
         max_concurrency: int = 10,
     ) -> None:
@@ -79,10 +79,6 @@ class OpenAIModel(CalledModel):
             raise ValueError(f"model={model!r} must be the name of a model on the server")
         if temperature is not None and not (isinstance(temperature, (int, float)) and temperature >= 0):
             raise ValueError(f"temperature={temperature!r:.60} must be a number of at least 0, or None to leave it out")
-        if timeout is None:
-            raise ValueError("timeout=None must be a number of seconds above 0")
-        if api not in ("chat", "completions"):
-            raise ValueError(f"api={api!r} must be 'chat' or 'completions'")
         super().__init__(
             ModelCaller(CallLimits(max_concurrency, timeout), attempts, may_pass),
             model,
@@ -135,27 +131,22 @@ class OpenAIModel(CalledModel):
             return {"prompt": prompt, **self._fields, **more}
         return {"messages": [{"role": "user", "content": prompt}], **self._fields, **more}
 
-    def _asking_for_logprobs(self) -> dict[str, Any]:
-        """Return the field that asks for the log-probabilities of a reply's tokens, unless the user decides on it."""
-        return {} if "logprobs" in self._fields else {"logprobs": True if self._chats else 1}
+    def _with_logprobs(self, prompt: str) -> dict[str, Any]:
+        """Ask for the log-probabilities of a reply's tokens, too, unless the user decides on it."""
+        return self._request(prompt, **({} if "logprobs" in self._fields else {"logprobs": True if self._chats else 1}))
 
     async def _areply(self, prompt: str) -> Response:
-        request = self._request(prompt, **self._asking_for_logprobs())
-        return await self._accepted(
-            request, lambda sent: self._connection.reply(sent, lambda body: response_of(parsed(body)))
-        )
+        return await self._accepted(self._with_logprobs(prompt), lambda body: response_of(parsed(body)))
 
-    async def _accepted(
-        self, request: Mapping[str, Any], send: Callable[[Mapping[str, Any]], Awaitable[Result]]
-    ) -> Result:
+    async def _accepted(self, request: Mapping[str, Any], read: Callable[[bytes], Result]) -> Result:
         """Send a request; where it is refused, find out what the model refuses, and send it once more without."""
         before = self._refused
         try:
-            return await send(self._without_refused(request))
+            return await self._connection.reply(self._without_refused(request), read)
         except ServerError as error:
             if not await self._learned(error, before):
                 raise
-        return await send(self._without_refused(request))
+        return await self._connection.reply(self._without_refused(request), read)
 
     async def _learned(self, error: ServerError, before: frozenset[str]) -> bool:
         """Tell whether more refusals are known than before a request that failed; probe for them once.
@@ -169,7 +160,7 @@ class OpenAIModel(CalledModel):
             return False
         async with self._probing.here():
             while not self._has_probed:
-                request = self._without_refused(self._request(PROBE, **self._asking_for_logprobs()))
+                request = self._without_refused(self._with_logprobs(PROBE))
                 name = None
                 try:
                     await self._connection.reply(request, parsed)

@@ -36,10 +36,9 @@ def test_a_connection_that_was_not_used_for_long_is_closed(monkeypatch: pytest.M
         model.generate(PROMPTS, "isolated")
         time.sleep(0.1)
         model.generate(PROMPTS[:1], "isolated")
-        [stack] = model._connection._clients._made.values()
-        assert len(stack._kept) == 1
+        [idle] = model._connection._idle._made.values()
+        assert len(idle) == 1
         model.close()
-        assert not stack._kept
 
 
 def test_a_request_that_is_cancelled_hangs_up_and_the_next_one_is_answered() -> None:

@@ -244,7 +244,7 @@ def test_a_redirect_is_refused_and_nobody_else_gets_the_passages(status: int) ->
             list(defense(model).stream(QUESTION, PASSAGES))
         assert other.requests == []
     assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
-    assert f"redirects (HTTP {status})" in (answer.groups[0].error or "")
+    assert f"HTTP {status}: redirects are not followed" in (answer.groups[0].error or "")
 
 
 @pytest.mark.parametrize("end", ["", "?api_key=quite-secret-17", "#quite-secret-17", "/?api-version=quite-secret-17"])
