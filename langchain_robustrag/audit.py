@@ -74,12 +74,6 @@ class IsolationAudit(BaseCallbackHandler):
         """Register documents that no event shows."""
         self._audit.learn(Passage(d.page_content, id=d.id, metadata=d.metadata or {}) for d in documents)
 
-    def expect(self, run_id: UUID, own: Sequence[str]) -> None:
-        """Announce a run that will send a prompt of ours, made of these pieces."""
-        self._own[run_id] = own
-        if len(self._own) > _MOST_RUNS:
-            self._own.popitem(last=False)
-
     def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
         """Note the input of a step."""
         self._begin(serialized, kwargs)
@@ -141,6 +135,12 @@ class IsolationAudit(BaseCallbackHandler):
         self._runs[known["run_id"]] = (known.get("parent_run_id"), str(name))
         if len(self._runs) > _MOST_RUNS:
             self._runs.popitem(last=False)
+
+    def expect(self, run_id: UUID, own: Sequence[str]) -> None:
+        """Announce a run that will send a prompt of ours, made of these pieces."""
+        self._own[run_id] = own
+        if len(self._own) > _MOST_RUNS:
+            self._own.popitem(last=False)
 
     def _end(self, run_id: UUID) -> None:
         self._runs.pop(run_id, None)

@@ -6,7 +6,7 @@ A passage is only ever a *value* of a template, put in by LangChain's own format
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import AIMessage, FunctionMessage, HumanMessage, ToolMessage
@@ -21,16 +21,11 @@ _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt 
 
 @dataclass(frozen=True)
 class FilledPrompt(Prompt):
-    """The prompt of one LangChain call, formatted within its run. Passages can reach the value of its slot alone."""
+    """The prompt of one LangChain call, formatted within its run. Passages can reach its `text` alone."""
 
     template: BasePromptTemplate[Any] = field(kw_only=True, compare=False)
     values: Mapping[str, Any] = field(kw_only=True, compare=False)
-    slot: str = field(kw_only=True, compare=False)
     request: str = field(kw_only=True, default="", compare=False)
-
-    def without_context(self) -> Prompt:
-        """Return the same call with an empty slot."""
-        return replace(self, text="", context=(0, 0), values={**self.values, self.slot: ""})
 
 
 @dataclass(frozen=True)
@@ -54,8 +49,7 @@ class FilledTemplate(PromptTemplate):
         body, slot, request = super().render(**values), self.slot, self.request
         filled = {**self.inputs, **{k: v for k, v in values.items() if k not in self.fields}, slot: body.text}
         if not self.as_text:
-            template = self.template
-            return FilledPrompt(body.text, body.context, template=template, values=filled, slot=slot, request=request)
+            return FilledPrompt(body.text, body.context, template=self.template, values=filled, request=request)
         if "context" in values:
             return located(self.template, filled, slot, request)
         return Prompt(as_text(with_request(self.template.format_prompt(**filled), request)))

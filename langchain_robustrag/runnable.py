@@ -92,7 +92,11 @@ class OneRun(RunnableSerializable[Any, Output]):
 
     def stream(self, input: Any, config: RunnableConfig | None = None) -> Iterator[Output]:  # type: ignore[override]
         """The aggregated answer in pieces; no isolated response is ever among them."""
-        yield from self._transform_stream_with_config(iter([input]), self._streamed, config)
+
+        def streamed(inputs: Iterator[Any], run_manager: Any, config: RunnableConfig) -> Iterator[Output]:
+            return self._pieces(next(inputs), run_manager, config)
+
+        yield from self._transform_stream_with_config(iter([input]), streamed, config)
 
     async def astream(  # type: ignore[override]
         self, input: Any, config: RunnableConfig | None = None
@@ -102,20 +106,13 @@ class OneRun(RunnableSerializable[Any, Output]):
         async def once() -> AsyncIterator[Any]:
             yield input
 
-        async for piece in self._atransform_stream_with_config(once(), self._astreamed, config):
-            yield piece
-
-    def _streamed(self, inputs: Iterator[Any], run_manager: Any, config: RunnableConfig) -> Iterator[Output]:
-        for given in inputs:
-            yield from self._pieces(given, run_manager, config)
-
-    async def _astreamed(
-        self, inputs: AsyncIterator[Any], run_manager: Any, config: RunnableConfig
-    ) -> AsyncIterator[Output]:
-        async for given in inputs:
-            async with aclosing(self._apieces(given, run_manager, config)) as pieces:
+        async def streamed(inputs: Any, run_manager: Any, config: RunnableConfig) -> AsyncIterator[Output]:
+            async with aclosing(self._apieces(await anext(inputs), run_manager, config)) as pieces:
                 async for piece in pieces:
                     yield piece
+
+        async for piece in self._atransform_stream_with_config(once(), streamed, config):
+            yield piece
 
     def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Output:
         raise NotImplementedError

@@ -379,14 +379,6 @@ def test_no_metadata_and_no_text_breaks_the_call(hostile: list[Document], by: An
     assert repr(hostile) == repr(before)
 
 
-@pytest.mark.parametrize("nothing", [None, "", ["a"], float("nan")])
-def test_whoever_leaves_the_source_out_gains_no_votes(nothing: Any) -> None:
-    bare = [Document(str(i), metadata={"source": nothing}) for i in range(3)]
-    chain = create_robust_documents_chain(Reader(), PROMPT, group_by="source", return_robustness=True)
-    found = chain.invoke({"input": QUESTION, "context": [*bare, Document("3")]})["robustness"]
-    assert [len(g.passage_ids) for g in found.groups] == [4]
-
-
 def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
     chain = create_robust_documents_chain(Reader(), PROMPT, **FINAL)
 
