@@ -117,8 +117,10 @@ class IsolationAudit:
         _keep(self._composed, [node.node_id for node in nodes])
 
     def _release(self, report: Mapping[str, Any]) -> None:
-        """Register an answer, by its report."""
-        text = str(report.get("text") or "")
+        """Register an answer, by its report; nothing of a document is in one from the conversation alone."""
+        text, evidence = str(report.get("text") or ""), report.get("evidence") or {}
+        if evidence.get("answered_from") == "conversation":
+            return
         if not report.get("abstained"):
             self._audit.release(text, agreed=is_agreed(report))
         elif not is_abstention(text):

@@ -17,6 +17,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.tools import ToolOutput
 
+from llamaindex_robustrag.conversation import aside_prompt, from_conversation
 from llamaindex_robustrag.llm import blocks_the_loop
 from llamaindex_robustrag.query_engine import check_parts, synthesizer_of
 from llamaindex_robustrag.reports import REPORT
@@ -69,12 +70,14 @@ class ReportingChatEngine(BaseChatEngine):
     """A mixin for the four chat methods: adds the robust answer's report to what they return.
 
     The report is at `response.metadata["robustrag"]`, and the whole response at `response.sources[-1].raw_output`. A
-    streamed one has it when the last piece is out.
+    streamed one has it when the last piece is out. What no document answers (greetings, questions about the
+    conversation) is answered from the conversation alone, and the report says so.
     """
 
     _THEIRS: ClassVar[tuple[str, ...]] = ()  # further arguments of LlamaIndex's own engine
     _llm: LLM
     _synthesizer: RobustRAGSynthesizer | None = None
+    _small_talk: bool = True
     _turns: deque[_Turn] | None = None
 
     @property
@@ -95,9 +98,11 @@ class ReportingChatEngine(BaseChatEngine):
             unread: earlier messages that are not in front of every prompt.
         """
         turn, synthesizer = _TURN.get(), self.response_synthesizer
+        asks = self._small_talk and synthesizer.takes_asides
         turn.synthesizer = synthesizer.with_changes(
             streaming=streaming,
             conversation=conversation,
+            aside=aside_prompt(unread, turn.message) if asks else None,
             condensed=unread,
         )
         if self._turns is None:
@@ -110,7 +115,7 @@ class ReportingChatEngine(BaseChatEngine):
         unfit = {ABSTENTION}
         for turn in self._turns or ():
             answer = None if turn.response is None else turn.response.metadata.robust_answer
-            if answer is not None and answer.for_prompt() is not answer:
+            if answer is not None and not from_conversation(answer) and answer.for_prompt() is not answer:
                 unfit |= {answer.text, answer.marked_text}
         silent = ChatMessage(role=MessageRole.ASSISTANT, content=ABSTENTION)
         return [silent if m.role == MessageRole.ASSISTANT and m.content in unfit else m for m in conversation]
@@ -126,6 +131,7 @@ class ReportingChatEngine(BaseChatEngine):
         memory: Any = None,
         system_prompt: str | None = None,
         node_postprocessors: list[Any] | None = None,
+        small_talk: bool = True,
         **settings: Any,
     ) -> Self:
         """Create an engine from its parts.
@@ -138,6 +144,9 @@ class ReportingChatEngine(BaseChatEngine):
             memory: keeps the conversation; None: a new one.
             system_prompt: put first in every prompt.
             node_postprocessors: applied to the nodes before they are grouped.
+            small_talk: where no document answers, ask once more without documents, so that greetings and questions
+                about the conversation get a reply; the report then warns that no document is behind it. False: an
+                abstention.
             settings: `prefix_messages` of the context engine; `condense_prompt` (with `{chat_history}` and
                 `{question}`) and `verbose` of the condensing one; the other arguments of `RobustRAGSynthesizer`.
 
@@ -156,7 +165,7 @@ class ReportingChatEngine(BaseChatEngine):
             node_postprocessors=node_postprocessors,
             **theirs,
         )
-        made._synthesizer = synthesizer
+        made._synthesizer, made._small_talk = synthesizer, small_talk
         return cast("Self", made)
 
     def chat(self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any) -> AgentChatResponse:

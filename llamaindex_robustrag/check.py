@@ -8,14 +8,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isasyncgen, isawaitable, iscoroutinefunction, isgenerator
 from typing import Any
 
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.chat_engine.types import BaseChatEngine
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.tools import BaseTool, FunctionTool, QueryEngineTool, ToolOutput
 from llama_index.core.workflow import Workflow
@@ -45,7 +46,8 @@ def assert_defended(
     of metadata could do. One check runs at a time in a process, and changes what others there are given.
 
     Args:
-        app: a query engine, a chat engine, an agent, a workflow, a tool, or a function that takes the question.
+        app: a query engine, a chat engine, an agent, a workflow, a tool, or a function that takes the question, of
+            which a stream is read to its end.
         question: what is asked; for a workflow of your own a mapping of its arguments.
         trusted: names of tools whose results nobody else writes: they get no canary.
         stubs: for each tool that acts (mail, money), what it returns in place of being run.
@@ -68,8 +70,10 @@ def assert_defended(
                 asyncio_run(_ask(app, question))
             elif isinstance(app, BaseQueryEngine):
                 str(app.query(str(question)))  # a stream is read to its end
-            else:
-                app.chat(str(question)) if isinstance(app, BaseChatEngine) else app(question)
+            elif isinstance(app, BaseChatEngine):
+                app.chat(str(question))
+            elif _is_unread(reply := app(question)):
+                asyncio_run(_read(reply))
     return canaries.checked(audit.findings)
 
 
@@ -94,8 +98,30 @@ async def _ask(app: Any, question: Any) -> None:
         await app.achat(question)
     elif isinstance(app, Workflow):
         await app.run(**(question if isinstance(question, Mapping) else {"user_msg": question}))
-    elif isawaitable(reply := getattr(app, "acall", app)(question)):
-        await reply
+    else:
+        await _read(getattr(app, "acall", app)(question))
+
+
+_STREAMS = (AsyncStreamingResponse, StreamingResponse, StreamingAgentChatResponse)
+
+
+def _is_unread(reply: Any) -> bool:
+    return isinstance(reply, _STREAMS) or isawaitable(reply) or isasyncgen(reply) or isgenerator(reply)
+
+
+async def _read(reply: Any) -> None:
+    """Wait for a function's reply, and read a stream to its end: its prompts may come as late as that."""
+    if isawaitable(reply):
+        reply = await reply
+    if isinstance(reply, StreamingAgentChatResponse):
+        reply = reply.response_gen if reply.chat_stream is not None else reply.async_response_gen()
+    elif isinstance(reply, _STREAMS):
+        reply = reply.response_gen if isinstance(reply, StreamingResponse) else reply.async_response_gen()
+    if isasyncgen(reply):
+        async for _ in reply:
+            pass
+    elif isgenerator(reply):
+        await asyncio.to_thread(lambda: [None for _ in reply])
 
 
 @contextmanager

@@ -34,6 +34,7 @@ from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from llamaindex_robustrag.audit import hosted_tools
+from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupNodesBy, group_nodes
 from llamaindex_robustrag.llm import CallOptions, LLMModel
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
@@ -70,6 +71,7 @@ from robustrag_integrations.plans.drivers import (
     stream,
 )
 from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.prompts import Prompt
 
 _log = logging.getLogger(__name__)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
@@ -168,6 +170,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._final_llm = None if final_llm is None else _llm_of(final_llm)
         self._counts_whole_answers = isinstance(self._settings, ConsensusSettings)
         self._template: BasePromptTemplate | None = None
+        self._aside: Prompt | None = None
         self._condensed: Sequence[ChatMessage] = ()
         if text_qa_template is not None:
             self._update_prompts({"text_qa_template": text_qa_template})
@@ -198,6 +201,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         conversation: Sequence[ChatMessage] | None = None,
         condensed: Sequence[ChatMessage] = (),
         reader: Reader | None = None,
+        aside: Prompt | None = None,
     ) -> _Self:
         """Return a copy that streams or does not, for another reader, or with a conversation in front of every prompt.
 
@@ -206,10 +210,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             conversation: these messages; None for what this one has.
             condensed: earlier messages that are no part of prompts, but that the question was made from.
             reader: who reads the responses; None for whoever reads this one's.
+            aside: asked where no document answers, and so without documents; None: an abstention.
         """
         changed = copy.copy(self)
         changed._streaming = self.streams if streaming is None else streaming
-        changed._condensed = condensed
+        changed._aside, changed._condensed = aside, condensed
         changed._reader = self._reader if reader is None else checked_reader(reader)
         if conversation is not None:
             changed._converse(conversation)
@@ -344,7 +349,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             markers=self._markers,
             for_prompt=self._reader == "model",
         )
-        return self._method.load().whole_plan(plan_input, self._filled_settings(self._template))  # type: ignore[no-any-return]
+        plan: Plan = self._method.load().whole_plan(plan_input, self._filled_settings(self._template))
+        return plan if self._aside is None else with_aside(plan, self._aside)
 
     def _performer(self) -> Performer:
         return (TextPerformer if self._local is None else DecodingPerformer)(self._model)
@@ -391,6 +397,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             if self._final_llm is not None or self._output_cls is not None:
                 self._model = TwoModels(reader, LLMModel(self._final_llm or self._llm, *parts, self._output_cls))
         self._conversation = tuple(conversation)
+
+    @property
+    def takes_asides(self) -> bool:
+        """True if it answers without documents, too: it gives text, and asks a model for it."""
+        return self._output_cls is None and self._local is None
 
     def _caveats(self) -> tuple[str, ...]:
         """Return the known weaknesses of every answer, from the model and the conversation."""
@@ -443,7 +454,10 @@ class _Synthesis:
     response: RESPONSE_TYPE = field(init=False)
 
     def done(self, answer: RobustAnswer) -> None:
-        """Complete the report."""
+        """Complete the report; no document is behind an answer from the conversation."""
+        if from_conversation(answer):
+            self.sources.clear()
+            self.metadata.clear()
         self.metadata.robust_answer = answer
         answer_sent(answer)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -269,3 +270,16 @@ async def test_tools_that_a_provider_runs_are_refused_and_found() -> None:
         Obeying().complete("Hello", tools=[{"type": "function", "function": {"name": "add"}}])
     assert [finding.kind for finding in audit.findings] == ["hosted-tool"] * 2
     assert "web_search_options" in audit.findings[1].problem
+
+
+@pytest.mark.parametrize("way", ["stream_chat", "astream_chat"])
+async def test_streams_of_functions_are_read(way: str) -> None:
+    for reader, defended in (("people", False), ("model", True)):
+        chat = CondenseQuestionChatEngine.from_defaults(engine(reader=reader), llm=Obeying())
+        asked = getattr(chat, way)
+        check: Any = aassert_defended if way[0] == "a" else partial(asyncio.to_thread, assert_defended)
+        if defended:
+            assert (await check(asked, QUESTION)).planted
+        else:
+            with pytest.raises(UndefendedError):
+                await check(asked, QUESTION)

@@ -1,0 +1,120 @@
+"""Greetings and questions about the conversation get a reply in the chat engines, without documents, and say so."""
+
+from __future__ import annotations
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.llms.types import ChatMessage
+
+from llamaindex_robustrag import CallOptions, RobustContextChatEngine, VoteRules, robust_answer
+from robustrag_integrations.prompts import ABSTENTION
+from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, index_of, truthful
+from tests.llamaindex.test_chat_engines import ENGINES, METHODS, engine_of, say
+
+HISTORY = [
+    ChatMessage(role="user", content="I am Ada. Where is France?"),
+    ChatMessage(role="assistant", content="In Europe."),
+]
+
+
+class Sociable(AsyncFactReader):
+    """Reads facts, greets, and remembers names."""
+
+    def _said(self, prompt: str) -> str:
+        if self.fails_on is not None and self.fails_on in prompt:
+            raise ConnectionError("content filter")
+        if "standalone question" in prompt.lower():
+            return "Who is meant?"
+        if "No document answers" in prompt:
+            last = prompt.rsplit("user:", 1)[-1]
+            if "Hello" in last:
+                return "Hello! What would you like to know?"
+            return "You are Ada." if "Who am I" in last and "I am Ada" in prompt else ABSTENTION
+        return super()._said(prompt)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine_class", ENGINES)
+async def test_a_greeting_is_returned_without_documents_and_says_so(engine_class: type, method: str) -> None:
+    llm = Sociable()
+    engine = engine_of(engine_class, index_of(["Rain falls.", "Snow falls."]), llm)
+    text, reply = await say(engine, method, "Hello there")
+    assert text == "Hello! What would you like to know?"
+    answer = robust_answer(reply)
+    assert answer is not None
+    assert not answer.abstained
+    assert answer.text == text
+    assert any("without documents" in warning for warning in answer.warnings)
+    assert answer.evidence["answered_from"] == "conversation"
+    assert answer.spending.calls == answer.model_calls == 3
+    assert not any("falls" in prompt for prompt in llm.seen[2:])
+    assert [m.content for m in engine.chat_history] == ["Hello there", text]
+    assert reply.source_nodes == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine_class", ENGINES)
+async def test_a_question_about_the_conversation_is_answered_from_it(engine_class: type, method: str) -> None:
+    engine = engine_of(engine_class, index_of(["Rain falls.", "Snow falls."]), Sociable())
+    text, reply = await say(engine, method, "Who am I?", chat_history=list(HISTORY))
+    assert text == "You are Ada."
+    assert reply.metadata.robust_answer.evidence["answered_from"] == "conversation"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine_class", ENGINES)
+async def test_what_neither_documents_nor_conversation_answer_is_an_abstention(engine_class: type, method: str) -> None:
+    engine = engine_of(engine_class, index_of(["Rain falls.", "Snow falls."]), Sociable())
+    text, reply = await say(engine, method, "Who is the pope?")
+    assert text == ABSTENTION
+    assert reply.metadata.robust_answer.abstained
+    assert len(reply.source_nodes) == 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine_class", ENGINES)
+async def test_what_documents_answer_is_asked_of_nothing_else(
+    poisoned: VectorStoreIndex, engine_class: type, method: str
+) -> None:
+    llm = Sociable()
+    text, reply = await say(engine_of(engine_class, poisoned, llm), method, QUESTION)
+    assert text == "Paris"
+    assert not any("No document answers" in prompt for prompt in llm.seen)
+    assert "answered_from" not in reply.metadata["robustrag"]["evidence"]
+
+
+def test_its_radius_is_that_of_the_abstention() -> None:
+    """A document within the radius cannot make the documents answer, and reaches this prompt in no other way."""
+    index = index_of(["Rain falls."] * 3)
+    replies = [
+        engine_of(RobustContextChatEngine, index, Sociable(), small_talk=small_talk).chat("Hello there")
+        for small_talk in (False, True)
+    ]
+    first, second = [reply.metadata.robust_answer for reply in replies]
+    assert first.abstained
+    assert not second.abstained
+    assert first.radius == second.radius == 0
+    planted = engine_of(RobustContextChatEngine, index_of([f"{EVIL} {n}" for n in range(3)]), Sociable()).chat(
+        "Hello there"
+    )
+    assert str(planted) == "Berlin"
+
+
+@pytest.mark.parametrize("engine_class", ENGINES)
+def test_a_withheld_answer_stays_withheld(engine_class: type) -> None:
+    llm = Sociable()
+    engine = engine_of(engine_class, index_of(truthful(2)), llm, votes=VoteRules(min_radius=5))
+    reply = engine.chat(QUESTION)
+    assert reply.metadata.robust_answer.abstained
+    assert not any("No document answers" in prompt for prompt in llm.seen)
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_conversation_that_cannot_be_asked_leaves_the_abstention(method: str) -> None:
+    llm = Sociable(fails_on="No document answers")
+    engine = engine_of(RobustContextChatEngine, index_of(["Rain falls."]), llm, calls=CallOptions(attempts=1))
+    if "stream" in method:
+        pytest.skip("a stream that breaks raises, as for every final call")
+    text, reply = await say(engine, method, "Hello there")
+    assert text == ABSTENTION
+    assert any("could not be asked" in warning for warning in reply.metadata.robust_answer.warnings)
