@@ -13,7 +13,7 @@ from benchmarks import exactness, keyword, real
 from benchmarks.__main__ import main
 from benchmarks.inference import Bench, ratios
 from benchmarks.results import Ratio, as_table
-from benchmarks.timing import Clock, interleave, per_round
+from benchmarks.timing import Clock
 from benchmarks.workload import Scene, random_llama, word_tokenizer
 from robustrag_integrations.reader import reader_path
 
@@ -22,15 +22,6 @@ from robustrag_integrations.reader import reader_path
 def bench() -> Bench:
     scene = Scene(groups=3, passage=10, query=4, prefix=40)
     return Bench(random_llama("tiny", "cpu"), word_tokenizer(), scene, Clock("cpu"), 1, tokens=2, long_tokens=0)
-
-
-def test_cases_take_turns_and_the_first_round_does_not_count() -> None:
-    order: list[str] = []
-    cases = {n: lambda n=n: order.append(n) for n in ("a", "b")}
-    seconds = interleave(cases, 2, Clock("cpu"))
-    assert order == ["a", "b"] * 3
-    assert {n: len(s) for n, s in seconds.items()} == {"a": 2, "b": 2}
-    assert per_round({"a": [1.0, 4.0], "b": [2.0, 2.0]}, "a", "b") == [0.5, 2.0]
 
 
 def test_ratios_are_judged_by_their_median_and_only_where_there_is_a_target() -> None:

@@ -68,21 +68,6 @@ def test_an_abstention_is_neither_right_nor_the_attackers_answer_whatever_its_te
     assert [(o.correct, o.hijacked) for o in found] == [(False, False)] * 2
 
 
-def test_the_attackers_target_can_be_chosen(demo) -> None:
-    seen = demo("--json", "--target", "Count Dracula", "--question", "who is the mayor of ARLEN")
-    assert seen.data["answer"] == "Anna Lind"
-    assert results(seen)["prompt injection", "vanilla"]["text"] == "Count Dracula"
-    assert results(seen)["prompt injection", "vanilla"]["hijacked"]
-
-
-def test_hostile_text_is_shown_harmlessly(command, demo) -> None:
-    result = demo("--poison", "\x1b[2J\u202eNothing about it.\x07")
-    assert "was given by vanilla (prompt injection)." in result.out
-    assert "3 of 3" not in result.out
-    assert result.out.count("HIJACKED") == 1
-    assert not set(result.out + result.err) & set("\x1b\x07\u202e")
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -92,16 +92,6 @@ def test_failed_rows_make_the_exit_code(run, monkeypatch) -> None:
     assert "no such luck" in out
 
 
-def test_the_cache_is_used_unless_it_is_not_wanted(run, tmp_path) -> None:
-    run("--attack", "none", "--no-cache", "--output", "a.jsonl")
-    assert not (tmp_path / "home").exists()
-    run("--attack", "none", "--output", "b.jsonl")
-    run("--attack", "none", "--output", "c.jsonl")
-    calls = [json.loads(line)["timing"]["cached_calls"] for line in Path("c.jsonl").read_text().splitlines()[1:]]
-    assert (tmp_path / "home" / "robustrag" / "calls" / "calls.sqlite3").exists()
-    assert all(calls)
-
-
 def test_hostile_text_in_the_data_reaches_no_terminal(run, tmp_path) -> None:
     hostile = {"id": "\x1b[31m", "question": "Q\x1b[2J?", "passages": ["\x1b]0;x\x07 A"]}
     row = {**hostile, "answer": "A", "incorrect": "B\x07"}

@@ -137,11 +137,6 @@ def test_links_and_hidden_files_in_a_folder_are_left_out(tmp_path: Path) -> None
     assert texts(docs) == ["found"]
 
 
-def test_a_file_given_twice_is_read_once(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("once")
-    assert texts(tmp_path / "a.txt", tmp_path, tmp_path / "a.txt") == ["once"]
-
-
 def test_only_plain_files_are_opened_so_that_a_pipe_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(CorpusError, match="neither a folder nor a plain file"):
@@ -186,12 +181,6 @@ def test_splitting_keeps_every_character_that_can_be_seen(text: str, size: int) 
     found = split([Document(text, "a", "s")], size)
     assert "".join("".join(p.text.split()) for p in found) == "".join(text.split())
     assert all(len(p.text) <= size for p in found)
-
-
-def test_a_long_word_without_a_place_to_cut_is_cut_all_the_same() -> None:
-    found = split([Document("x" * 300_000, "a", "s")])
-    assert sum(len(p.text) for p in found) == 300_000
-    assert max(len(p.text) for p in found) <= 600
 
 
 # Retrieval

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -89,32 +88,6 @@ def test_a_pipe_that_was_put_in_place_is_not_waited_for(docs: Path, swapped: str
 
 
 # Bad folders
-
-
-@contextmanager
-def without_privileges() -> Iterator[None]:
-    """As somebody for whom permissions count."""
-    if os.geteuid():
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-def test_a_folder_that_may_not_be_read_costs_itself(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(docs.parent)
-    docs.parent.chmod(0o755)
-    (docs / "team").chmod(0)
-    try:
-        with without_privileges():
-            reading = read_documents(["docs"])
-    finally:
-        (docs / "team").chmod(0o755)
-    assert texts(reading) == ["fine"]
-    assert [skipped.reason for skipped in reading.skipped] == ["the folder docs/team is not read: Permission denied"]
 
 
 @pytest.mark.parametrize(("name", "levels"), [("d", 1500), ("d" * 250, 30)], ids=["deep", "long"])

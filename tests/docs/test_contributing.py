@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 import pytest
 
 from robustrag_integrations.defenses.registry import METHODS
 from tests.docs.pages import ROOT, Page, test_exists
-from tests.package.test_floors import CORE, FLOORS
+from tests.package.test_floors import CORE
 
 PAGE = Page.read("CONTRIBUTING.md")
 RECIPES = [section for section in re.split(r"^## ", PAGE.text, flags=re.MULTILINE) if section.startswith("Add a")]
@@ -32,14 +31,3 @@ def test_a_recipe_has_a_snippet_that_runs_and_a_test_that_follows_it(recipe: str
 def test_every_test_and_file_that_is_named_exists() -> None:
     assert [span for span in PAGE.tests if not test_exists(span)] == []
     assert [span for span in PAGE.files if not ((ROOT / span).exists() or (ROOT / CORE / span).exists())] == []
-
-
-def test_the_layers_are_those_of_the_floors() -> None:
-    table = PAGE.text.split("| layer | packages |")[1].split("\n\n")[0]
-    named = [re.findall(r"`([a-z_]+)`", line.split("|")[2]) for line in table.splitlines()[2:]]
-    inside = {"data", "run", "score", "show", "registry", "base"}
-    for upper, lower in pairwise(named):
-        places = [[i for i, rooms in enumerate(FLOORS) if name in rooms] for name in {*upper, *lower} - inside]
-        assert all(len(place) == 1 for place in places), (upper, lower)
-        highest = max(i for i, rooms in enumerate(FLOORS) if rooms & set(lower))
-        assert all(i > highest for i, rooms in enumerate(FLOORS) if rooms & (set(upper) - inside))

@@ -54,14 +54,6 @@ def test_an_integration_loads_its_framework_and_no_model_and_logs_nothing_unless
     assert ("shown" in done.stderr, "hidden" in done.stderr) == (True, False)
 
 
-def test_a_name_is_loaded_once_and_unknown_names_are_errors() -> None:
-    assert robustrag_integrations.Passage is vars(robustrag_integrations)["Passage"]
-    with pytest.raises(AttributeError, match="robustrag_integrations' has no attribute 'Passages'"):
-        _ = robustrag_integrations.Passages
-    with pytest.raises(ImportError, match="Passages"):
-        from robustrag_integrations import Passages  # noqa: F401
-
-
 def test_type_checkers_see_every_name_where_it_is_made() -> None:
     tree = ast.parse(Path(robustrag_integrations.__file__).read_text())
     [block] = [node for node in tree.body if isinstance(node, ast.If)]
