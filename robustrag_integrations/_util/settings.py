@@ -92,39 +92,19 @@ class Setting:
         return inside and (self.below is None or number < self.below)
 
 
-def setting(
-    default: Any,
-    help: str,
-    *,
-    long_form: Any = None,
-    least: float | None = None,
-    most: float | None = None,
-    below: float | None = None,
-    threshold: bool = False,
-    is_function: bool = False,
-) -> Any:
+def setting(default: Any, help: str, **more: Any) -> Any:
     """Declare a field of a dataclass as a setting; see `Setting` for the arguments."""
-    declared = {
-        "default": default,
-        "help": help,
-        "long_form": long_form,
-        "least": least,
-        "most": most,
-        "below": below,
-        "threshold": threshold,
-        "is_function": is_function,
-    }
+    declared = {"default": default, "help": help, **more}
     return field(default=None, metadata={_KEY: declared})  # `check_settings` knows the task
 
 
-def settings_in(owner: type) -> tuple[Setting, ...]:
+def settings_in(owner: Any) -> tuple[Setting, ...]:
     """Return the settings of a dataclass, thresholds first."""
-    found: Any = owner  # a class is hashable, whatever its objects are
-    return _settings_in(found)
+    return _settings_in(owner)  # a class is hashable, whatever its objects are
 
 
 @cache
-def _settings_in(owner: type) -> tuple[Setting, ...]:
+def _settings_in(owner: Any) -> tuple[Setting, ...]:
     types = get_type_hints(owner)
     declared = {f.name: f.metadata[_KEY] for f in fields(owner) if _KEY in f.metadata}
     found = [Setting(name, *_read(types[name]), **more) for name, more in declared.items()]

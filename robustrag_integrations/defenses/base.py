@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from robustrag_integrations._util.checks import check_flag, refuse_unknown
 from robustrag_integrations._util.settings import settings_in
@@ -41,6 +41,11 @@ from robustrag_integrations.plans.drivers import (
 )
 from robustrag_integrations.plans.finish import Draft, MethodTerms, answered
 from robustrag_integrations.plans.requests import Plan, Steps
+
+Passages: TypeAlias = Iterable[str | Passage]
+Choices: TypeAlias = Sequence[str] | None
+References: TypeAlias = str | Sequence[str]
+Sizes: TypeAlias = int | Sequence[int]
 
 _OPTIONS = "        options: the settings of the method:"
 _SHARED = """\
@@ -108,7 +113,7 @@ class Defense(ABC):
                 able = " or ".join(m.class_name for m in METHODS.values() if getattr(m.load(), trait))
                 raise ValueError(f"{cls.__name__} {why}; use {able}")
 
-    def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:
+    def plan(self, query: str, passages: Passages, *, choices: Choices = None) -> Plan:
         """The defence as a generator that yields requests and receives replies, for drivers of your own."""
         check_query(query)
         inputs = PlanInput(
@@ -123,9 +128,7 @@ class Defense(ABC):
         )
         return self.whole_plan(inputs, self.settings)
 
-    def answer(
-        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
-    ) -> RobustAnswer:
+    def answer(self, query: str, passages: Passages, *, choices: Choices = None) -> RobustAnswer:
         """Answer a question from retrieved passages.
 
         Args:
@@ -140,35 +143,20 @@ class Defense(ABC):
         """
         return run(self.plan(query, passages, choices=choices), self._performer())
 
-    async def aanswer(
-        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
-    ) -> RobustAnswer:
+    async def aanswer(self, query: str, passages: Passages, *, choices: Choices = None) -> RobustAnswer:
         """`answer` without blocking the event loop; cancelling it cancels the model calls."""
         return await arun(self.plan(query, passages, choices=choices), self._performer().aperform)
 
-    def stream(
-        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
-    ) -> AnswerStream:
-        """Yield the aggregated answer in pieces; `.answer` holds the whole after the last piece.
-
-        The pieces add up to the answer's text. No isolated response is ever shown.
-        """
+    def stream(self, query: str, passages: Passages, *, choices: Choices = None) -> AnswerStream:
+        """Yield the aggregated answer in pieces; `.answer` holds the whole. No isolated response is ever shown."""
         return AnswerStream(stream(self.plan(query, passages, choices=choices), self._performer()))
 
-    def astream(
-        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
-    ) -> AsyncAnswerStream:
+    def astream(self, query: str, passages: Passages, *, choices: Choices = None) -> AsyncAnswerStream:
         """`stream` for `async for`."""
         return AsyncAnswerStream(astream(self.plan(query, passages, choices=choices), self._performer()))
 
     def certify(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        reference: str | Sequence[str],
-        *,
-        corruption_size: int | Sequence[int] = 1,
-        **options: Any,
+        self, query: str, passages: Passages, reference: References, *, corruption_size: Sizes = 1, **options: Any
     ) -> Any:
         """Certify a question: whatever a bounded attacker writes, its answer scores at least `.tau`.
 
@@ -192,13 +180,7 @@ class Defense(ABC):
         return found[0] if _is_one(corruption_size) else found
 
     async def acertify(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        reference: str | Sequence[str],
-        *,
-        corruption_size: int | Sequence[int] = 1,
-        **options: Any,
+        self, query: str, passages: Passages, reference: References, *, corruption_size: Sizes = 1, **options: Any
     ) -> Any:
         """`certify` without blocking the event loop."""
         found = await self._certification(query, passages, reference, corruption_size, **options).arun()
@@ -207,12 +189,12 @@ class Defense(ABC):
     def _certification(
         self,
         query: str,
-        passages: Iterable[str | Passage],
-        reference: str | Sequence[str],
-        corruption_size: int | Sequence[int],
+        passages: Passages,
+        reference: References,
+        corruption_size: Sizes,
         *,
         metric: Metric = contains_answer,
-        choices: Sequence[str] | None = None,
+        choices: Choices = None,
         **options: Any,
     ) -> CertificationRun:
         check_query(query)
@@ -233,11 +215,11 @@ class Defense(ABC):
         return self.certification_run(question, metric, self._checked_choices(choices, self.settings))
 
     @abstractmethod
-    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
+    def certification_run(self, question: Question, metric: Metric, choices: Choices) -> CertificationRun:
         """Return the run that certifies a checked question; TypeError if there is nothing to certify."""
 
     @classmethod
-    def _checked_choices(cls, choices: Sequence[str] | None, settings: MethodSettings) -> Sequence[str] | None:
+    def _checked_choices(cls, choices: Choices, settings: MethodSettings) -> Choices:
         if settings.task == "multiple_choice":
             return check_choices(choices)
         if choices is not None:
@@ -302,7 +284,7 @@ class TextDefense(Defense):
             )
         self.model = model
 
-    def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
+    def certification_plan(self, question: Question, choices: Choices) -> Asking[tuple[Findings, ...]]:
         """Return the plan of the method's certificate; TypeError if it has none."""
         listed = [m.class_name for m in METHODS.values()]
         raise TypeError(
@@ -310,7 +292,7 @@ class TextDefense(Defense):
             f"{', '.join(listed[:-1])} or {listed[-1]}"
         )
 
-    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
+    def certification_run(self, question: Question, metric: Metric, choices: Choices) -> CertificationRun:
         """Return the run that certifies a checked question."""
         plan = self.certification_plan(question, choices)
         return text_run(self.method.name, question, plan, self.model, metric, self.settings.as_dict())
