@@ -32,7 +32,7 @@ from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.models.base import Distributions, Opening, Response
 from robustrag_integrations.plans.asking import Heard, Outcome, PlanInput, report, truncation_warnings
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Score, Steps
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Score, Steps, relayed
 from robustrag_integrations.replies.reading import ending_warnings, reply_warnings
 
 _LINKS = 3  # that a warning names
@@ -88,26 +88,21 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
     holds_back = bool(rules.min_radius) or inputs.markers or inputs.for_prompt
     book, is_shown = SpendingBook(), False
 
-    reply: Reply = None
+    def relay(request: Request) -> Steps[Reply]:
+        nonlocal is_shown
+        if holds_back and isinstance(request, Emit):
+            return None
+        if holds_back and isinstance(request, Ask):
+            request = replace(request, shown=False)
+        is_shown |= isinstance(request, Emit) or (
+            isinstance(request, Ask) and request.role == "final" and request.shown
+        )
+        reply = yield request
+        book.note(request, reply)
+        return reply
+
     try:
-        while True:
-            request = plan.send(reply)
-            reply = None
-            if holds_back and isinstance(request, Emit):
-                continue
-            if holds_back and isinstance(request, Ask):
-                request = replace(request, shown=False)
-            is_shown |= isinstance(request, Emit) or (
-                isinstance(request, Ask) and request.role == "final" and request.shown
-            )
-            try:
-                reply = yield request
-            except ModelError as error:
-                plan.throw(error)  # comes back with the groups' report
-                raise
-            book.note(request, reply)
-    except StopIteration as done:
-        draft = done.value
+        draft = yield from relayed(plan, relay)
     except ModelError as error:
         why = printable(f"no answer: {error}", 500)
         calls = len(error.groups)

@@ -7,11 +7,12 @@ implementation of each defence.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Role, Until
 from robustrag_integrations.prompts import Prompt
 
@@ -73,3 +74,21 @@ Request: TypeAlias = Ask | Score | OpenSession | Append | Sharpen | Emit
 Reply: TypeAlias = Any  # what each request says
 Steps: TypeAlias = Generator[Request, Reply, Result]
 Plan: TypeAlias = Steps[RobustAnswer]
+
+
+def relayed(plan: Steps[Result], relay: Callable[[Request], Steps[Reply]]) -> Steps[Result]:
+    """Run a plan inside another, to the same end; a failure in the driver is raised in the inner plan first.
+
+    `relay` gives the reply to one of its requests, having passed on the request, another one or none.
+    """
+    reply: Reply = None
+    while True:
+        try:
+            request = plan.send(reply)
+        except StopIteration as done:
+            return cast(Result, done.value)
+        try:
+            reply = yield from relay(request)
+        except ModelError as error:
+            plan.throw(error)
+            raise
