@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations._util.display import without_selectors
+from robustrag_integrations._util.display import printable, without_selectors
 from robustrag_integrations._util.normalise import compatible, few_marks
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.origins import (
@@ -207,7 +207,8 @@ def isolate(
 
     Raises:
         TypeError: a passage is not text.
-        ValueError: `group_size` is below 1, is not a whole number, or is combined with `by`.
+        ValueError: `group_size` is below 1, is not a whole number, or is combined with `by`; or `by` names an entry
+            that no passage has had in this process.
         ImportError: `"site"` without tldextract.
     """
     items = as_passages(passages)
@@ -261,10 +262,17 @@ class Keys:
     missing: tuple[str | None, ...]
 
 
+_ENTRIES_MET: set[str] = set()  # names of entries by which passages were grouped
+_ENTRIES_NAMED = 8
+
+
 def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     """Assign the passages to groups; a passage's key depends on that passage alone, and on whether any has an origin.
 
     Metadata is untrusted: a passage whose key cannot be made or used has none, and raises no error.
+
+    Raises:
+        ValueError: `by` names an entry that no passage has had in this process.
     """
     ranks = tuple(range(len(passages)))
     if by == PASSAGE:
@@ -285,6 +293,13 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
         missing.append(reason if found is None else None)
     if None not in missing and by in (ORIGIN, SITE):
         places = list(ranks)
+    elif isinstance(by, str) and by not in (ORIGIN, SITE):
+        if None in missing:
+            _ENTRIES_MET.add(by)
+        elif passages and by not in _ENTRIES_MET:
+            names = dict.fromkeys(key for p in passages for key in p.metadata if isinstance(key, str))
+            there = printable(", ".join(map(repr, list(names)[:_ENTRIES_NAMED])), 400) or "none"
+            raise ValueError(f"group_by={by!r}: no passage has an entry of that name; there are {there}")
     return Keys(tuple(places), tuple(keys), tuple(missing))
 
 

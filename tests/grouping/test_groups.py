@@ -169,3 +169,11 @@ def test_no_passage_changes_how_the_others_are_grouped(passages: list[Passage], 
     if by == "origin" and not any(map(is_named, others)):
         return
     assert _partition(passages, by, place) == _partition(attacked, by, place)
+
+
+def test_an_entry_that_no_passage_ever_had_is_an_error() -> None:
+    squads = [Passage("a", metadata={"squad": "x"}), Passage("b", source="s", metadata={"squad": "y"})]
+    with pytest.raises(ValueError, match="group_by='sqad': no passage has an entry of that name; there are 'squad'"):
+        isolate(squads, by="sqad")
+    assert len(isolate(squads, by="squad")) == 2
+    assert len(isolate([Passage("c"), Passage("d")], by="squad")) == 1  # the name is known by now
