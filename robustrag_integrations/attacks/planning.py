@@ -72,12 +72,9 @@ def plan_attack(
         corruption_size: k', how many passages are planted; no more than there is room for.
         seed: of what is drawn at random.
         repeat: number of times the malicious content is repeated in a passage; None for the attack's own number.
-        top_k: number of passages that the retrieval returns when it finds enough; None: as many as are shown. In a list
-            that is not full, injection ejects nothing.
-        defense: the defence that `adaptive` tries its texts on; every try is one of its answers.
-        choices: the options that `defense.answer` needs.
-        metric: the score that `adaptive` tries to bring down.
-        tries: number of retrievals that `adaptive` tries.
+        top_k: number of passages that the retrieval returns when it finds enough; None: as many as are shown.
+        defense, choices, metric, tries: of `adaptive`: it tries that many retrievals on the defence, to bring down the
+            metric's score of its answers.
 
     Raises:
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.

@@ -88,10 +88,10 @@ def adaptive(
     tries: int = 100,
     seed: int = 0,
 ) -> AdaptiveAttack:
-    """Search for corrupted passages that bring the answer's score down.
+    """Search for corrupted passages that bring the answer's score down; every try is one of the defence's answers.
 
     Args:
-        defense: the target of the attack; every try is one of its answers.
+        defense: the target of the attack.
         query: the question.
         passages: the clean retrieval, best first.
         reference: the right answer, or several.
@@ -103,9 +103,6 @@ def adaptive(
         top_k: number of passages that the retrieval returns when it finds enough; None: as many as given.
         tries: number of retrievals to try.
         seed: the seed of the search.
-
-    Raises:
-        TypeError, ValueError: an invalid argument.
     """
     items, references = as_passages(passages), references_of(reference)
     limit = check_attack(len(items), corruption_size, attack, top_k)
@@ -144,11 +141,7 @@ def adaptive_substitution(
     tries: int = 100,
     seed: int = 0,
 ) -> AdaptiveAttack:
-    """Search for other contents of `groups` observed groups that change the answer's text (attacker: substitution(r)).
-
-    Raises:
-        TypeError, ValueError: an invalid argument.
-    """
+    """Search for other contents of `groups` observed groups that change the answer (attacker: substitution(r))."""
     items, random = as_passages(passages), Random(seed)
     clean = defense.answer(query, items, choices=choices)
     ids = {p.id: rank for rank, p in enumerate(items)}

@@ -200,7 +200,7 @@ def run_evaluation(
     args: argparse.Namespace, mapping: Mapping[str, Any], output: str | None, *, cached: bool = True
 ) -> Finished:
     """Compute the rows of a configuration; model calls are kept if `cached` and nothing else is said."""
-    from robustrag_integrations.evaluation.data.files import DatasetError
+    from robustrag_integrations.evaluation.data.datasets import DatasetError
     from robustrag_integrations.evaluation.run.bench import LocalEngine
     from robustrag_integrations.evaluation.run.cache import CacheError
     from robustrag_integrations.evaluation.run.journal import JournalError

@@ -23,7 +23,7 @@ PEOPLE = ("Ada Stone", "Ben Carver", "Cleo Marsh", "Dan Holt", "Eva Lund")
 HEADER = {
     "schema": "robustrag/eval-run/1",
     "config": {"datasets": ["mills"]},
-    "versions": {"robustrag-integrations": "0.1.0", "python": "3.11"},
+    "version": "0.1.0",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.metrics import holds_answer, normalised
+from robustrag_integrations.metrics import normalised
 
 EvalTask = Literal["qa", "mc", "long"]
 TASKS: tuple[EvalTask, ...] = get_args(EvalTask)
@@ -111,20 +111,6 @@ def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
         poisoned=lies if named is not None else (),
         poison_target=None,
     )
-
-
-def doubts(questions: Iterable[EvalQuestion]) -> dict[str, list[str]]:
-    """Return the reasons, in words, to doubt questions that are not wrong, each with the questions' ids."""
-    found: dict[str, list[str]] = {}
-    for question in questions:
-        wrong = question.incorrect
-        if not question.passages:
-            found.setdefault("without a single passage: nothing is retrieved for them", []).append(question.id)
-        pairs = [] if wrong is None else [(wrong, right) for right in question.answers]
-        if any(holds_answer(one, [other]) or holds_answer(other, [one]) for one, other in pairs):
-            odd = "whose right and incorrect answer hold one another: one given counts as the other, too"
-            found.setdefault(odd, []).append(question.id)
-    return found
 
 
 def _question(row: Mapping[str, Any]) -> EvalQuestion:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from robustrag_integrations.corpus import BM25Index, Document, read_documents, split
-from robustrag_integrations.evaluation.data.files import BadRow, DatasetError, RawRow, read_rows
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, question_of
 
 
@@ -23,21 +24,18 @@ def read_world(folder: Path) -> tuple[Document, ...]:
 
 def asked_about(folder: Path) -> Iterator[EvalQuestion]:
     """The questions about the world, without passages."""
-    return (question_of(row.value, row.line)[0] for row in _rows(folder))
+    return (question_of(row, number)[0] for number, row in enumerate(_rows(folder), 1))
 
 
-def world_rows(top_k: int) -> Iterator[RawRow]:
+def world_rows(top_k: int) -> Iterator[dict[str, Any]]:
     """The questions as rows of the project's layout, each with its `top_k` best passages."""
     folder = world_folder()
     index = BM25Index(split(read_world(folder)))
     for row in _rows(folder):
-        found = index.search(row.value["question"], top_k)
-        passages = [{"text": p.text, "id": p.id, "source": p.source} for p in found]
-        yield RawRow(row.line, {**row.value, "passages": passages})
+        found = index.search(row["question"], top_k)
+        yield {**row, "passages": [{"text": p.text, "id": p.id, "source": p.source} for p in found]}
 
 
-def _rows(folder: Path) -> Iterator[RawRow]:
-    for row in read_rows(str(folder / "questions.jsonl")):
-        if isinstance(row, BadRow):
-            raise DatasetError(f"questions.jsonl, {row}")
-        yield RawRow(row.line, {"passages": [], **row.value})
+def _rows(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{"passages": [], **json.loads(line)} for line in lines]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from robustrag_integrations._util.checks import is_whole_number, nearest_of
+from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.yaml_files import read_yaml, shown
 from robustrag_integrations.attacks.families import ATTACKS, attack_of
@@ -178,9 +178,7 @@ _Reader = Callable[[Any], Any]
 def _check_keys(given: Mapping[Any, Any], known: Collection[str]) -> None:
     for key in given:
         if key not in known:
-            near = nearest_of(str(key), list(known))
-            hint = f"did you mean {near!r}? " if near else ""
-            raise ConfigError(f"{printable(str(key), 60)}: unknown key; {hint}known are {', '.join(known)}")
+            raise ConfigError(f"{printable(str(key), 60)}: unknown key; known are {', '.join(known)}")
 
 
 def _entry(value: Any, main: str, known: Collection[str]) -> dict[str, Any]:
@@ -206,9 +204,7 @@ def _one_of(names: Callable[[], Collection[str]], more: str = "") -> _Reader:
     def read(value: Any) -> str:
         known = list(names())
         if not isinstance(value, str) or (value not in known and not (more and ":" in value)):
-            near = nearest_of(value, known) if isinstance(value, str) else None
-            hint = f"; did you mean {near!r}?" if near else ""
-            raise ValueError(f"{shown(value)} must be one of {', '.join(known)}{more}{hint}")
+            raise ValueError(f"{shown(value)} must be one of {', '.join(known)}{more}")
         return value
 
     return read

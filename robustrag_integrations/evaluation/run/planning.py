@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations._util.plugins import load_object, source_digest
-from robustrag_integrations.attacks.families import attack_of
-from robustrag_integrations.attacks.payloads import PREFIX
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.attacks.families import PREFIX, attack_of
 from robustrag_integrations.defenses.registry import METHODS, entry_of
-from robustrag_integrations.evaluation.data.datasets import Dataset, load_dataset
-from robustrag_integrations.evaluation.data.files import DatasetError
-from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask, doubts
+from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
+from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
 from robustrag_integrations.evaluation.run.config import (
     NO_RAG,
     CertifySpec,
@@ -92,7 +91,8 @@ def make_plan(config: EvalConfig) -> RunPlan:
         notes += [f"{model.name}: {', '.join(names)} left out: it gives no token probabilities"] if names else []
     jobs: dict[str, Job] = {}
     for dataset in datasets:
-        notes += _data_notes(dataset)
+        if bad := dataset.bad_rows:
+            notes.append(f"{dataset.name}: {count_of(len(bad), 'bad row')} left out; {'; '.join(map(str, bad[:3]))}")
         for setup in _setups(config, dataset.task):
             for attack in config.attacks:
                 jobs |= {job.key: job for job in _jobs(config, dataset, setup, attack, notes)}
@@ -169,16 +169,6 @@ def _datasets(config: EvalConfig, notes: list[str]) -> list[Dataset]:
 
 def _load(spec: DataSpec, task: EvalTask | None, config: EvalConfig) -> Dataset:
     return load_dataset(spec.source, task=task, top_k=config.most_passages, limit=config.limit)
-
-
-def _data_notes(dataset: Dataset) -> Iterator[str]:
-    if count := len(dataset.bad_rows):
-        first = "; ".join(map(str, dataset.bad_rows[:3]))
-        more = f"; and {count - 3} more" if count > 3 else ""
-        yield f"{dataset.name}: {count} bad row{'s' * (count > 1)} left out ({first}{more})"
-    for odd, which in doubts(dataset.questions).items():
-        few = ", ".join(which[:5]) + (f" and {len(which) - 5} more" if len(which) > 5 else "")
-        yield f"{dataset.name}: {len(which)} question{'s' * (len(which) > 1)} {odd} (id {few})"
 
 
 def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAttack, notes: list[str]) -> Iterator[Job]:

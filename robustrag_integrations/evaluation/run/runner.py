@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -84,7 +83,11 @@ def evaluate(
             watcher.start(len(plan.jobs), len(plan.jobs) - len(todo), plan.notes)
         mine = {job.key for job in plan.jobs}
         others = [row for key, row in known.items() if key not in mine]  # of earlier configurations: they stay, behind
-        header = {"schema": HEADER_SCHEMA, "config": dict(config.given), "versions": _versions()}
+        header = {
+            "schema": HEADER_SCHEMA,
+            "config": dict(config.given),
+            "version": metadata.version("robustrag-integrations"),
+        }
         if journal is not None and not journal.rows:
             journal.append(header)
         made = failures = 0
@@ -129,11 +132,3 @@ def known_rows(journal: Journal) -> dict[str, Row]:
             )
         rows.append(row)
     return {row["key"]: dict(row) for row in latest_rows(rows)}
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in ("robustrag-integrations", "numpy", "spacy", "torch", "transformers"):
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found

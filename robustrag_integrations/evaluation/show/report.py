@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -257,12 +257,9 @@ def _about(row: Row) -> list[tuple[str, str]]:
 
 
 def _remains(run: Run) -> Iterator[Element]:
-    """The lines of the file that are not shown, and the versions that made it."""
+    """The lines of the file that are not shown, and the version that made it."""
     if run.bad:
-        bad = [h("li", one_line(str(line), 200)) for line in run.bad[:_MOST_BAD_LINES]]
-        more = h("li", f"and {len(run.bad) - _MOST_BAD_LINES} more") if len(run.bad) > _MOST_BAD_LINES else None
         yield h("p", f"Not rows, and left out: {len(run.bad)}")
-        yield h("ul", *bad, more)
-    if isinstance(versions := run.header.get("versions"), Mapping):
-        named = ", ".join(f"{one_line(str(k), 40)} {one_line(str(v), 40)}" for k, v in versions.items())
-        yield h("p", f"Made with {named}", cls="note")
+        yield h("ul", *(h("li", one_line(str(line), 200)) for line in run.bad[:_MOST_BAD_LINES]))
+    if version := run.header.get("version"):
+        yield h("p", f"Made with version {one_line(str(version), 40)}", cls="note")

@@ -10,11 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from robustrag_integrations.evaluation.data import files
-from robustrag_integrations.evaluation.data.datasets import Dataset, load_dataset
-from robustrag_integrations.evaluation.data.files import DatasetError
-from robustrag_integrations.evaluation.data.questions import EvalQuestion, doubts
-from robustrag_integrations.grouping.passages import Passage
+from robustrag_integrations.evaluation.data import datasets
+from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from tests.needs import DATA, or_skip
 
 OWN = {"question": "Where is it?", "answer": "Paris", "passages": ["It is in Paris.", {"text": "Rome.", "source": "s"}]}
@@ -185,7 +182,7 @@ def test_the_same_question_twice_is_a_bad_row_and_the_same_id_twice_is_told_apar
 
 
 def test_a_gzip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LARGEST_FILE", 1 << 20)
+    monkeypatch.setattr(datasets, "LARGEST_FILE", 1 << 20)
     path = tmp_path / "d.jsonl.gz"
     path.write_bytes(gzip.compress(b" " * (50 << 20), mtime=0))
     with pytest.raises(DatasetError, match="holds more than 1 MiB"):
@@ -197,8 +194,8 @@ def test_a_gzip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatc
 
 
 def test_a_file_of_too_many_rows_or_too_long_a_list_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_ROWS", 3)
-    monkeypatch.setattr(files, "LARGEST_LIST", 100)
+    monkeypatch.setattr(datasets, "MOST_ROWS", 3)
+    monkeypatch.setattr(datasets, "LARGEST_LIST", 100)
     path = tmp_path / "d.jsonl"
     path.write_text(json.dumps(OWN) + "\n\n\n\n1\n2\n3\n")
     with pytest.raises(DatasetError, match="more than 3 rows"):
@@ -332,22 +329,3 @@ def test_a_row_that_contradicts_itself_is_left_out_and_named(tmp_path, row, said
     assert len(found.questions) == 1
     assert [bad.line for bad in found.bad_rows] == [2]
     assert said in found.bad_rows[0].reason
-
-
-def test_doubtful_questions_are_asked_and_named() -> None:
-    def question(name: str, answer: str, incorrect: str | None, passages: int = 1) -> EvalQuestion:
-        return EvalQuestion(name, "Where?", (answer,), incorrect, (Passage("text"),) * passages)
-
-    found = doubts(
-        [
-            question("a", "Paris, Texas", "Paris"),
-            question("b", "Paris", "Paris, Texas"),
-            question("c", "Paris", "Rome", passages=0),
-            question("d", "Paris", "Parish"),
-            question("e", "Paris", None),
-        ]
-    )
-    assert [(text.split()[0:2], which) for text, which in found.items()] == [
-        (["whose", "right"], ["a", "b"]),
-        (["without", "a"], ["c"]),
-    ]

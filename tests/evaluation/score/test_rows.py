@@ -29,7 +29,7 @@ def test_rows_and_header_are_read_and_a_torn_last_line_is_left_out(
     path.write_bytes(path.read_bytes() + json.dumps(made_rows[3]).encode()[:200])
     run = read_run(path)
     assert [r["key"] for r in run.rows] == [r["key"] for r in made_rows[:3]]
-    assert run.header["versions"] == HEADER["versions"]
+    assert run.header["version"] == HEADER["version"]
     assert [str(bad)[:16] for bad in run.bad] == ["line 5: not JSON"]
 
 

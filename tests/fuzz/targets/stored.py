@@ -6,8 +6,7 @@ import gzip
 import json
 from typing import Any
 
-from robustrag_integrations.evaluation.data.datasets import load_dataset
-from robustrag_integrations.evaluation.data.files import DatasetError
+from robustrag_integrations.evaluation.data.datasets import DatasetError, load_dataset
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError
 from robustrag_integrations.evaluation.run.runner import known_rows
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA
