@@ -32,7 +32,7 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import Call, CalledModel
-from robustrag_integrations.models.caller import CallLimits, ModelCaller, checked_timeout
+from robustrag_integrations.models.caller import CallLimits, checked_timeout
 from robustrag_integrations.models.threads import acalled
 from robustrag_integrations.replies.reply import Piece
 
@@ -82,7 +82,7 @@ class LangChainModel(CalledModel):
     ) -> None:
         synchronous = is_synchronous(llm)  # its asynchronous calls are not implemented
         super().__init__(
-            ModelCaller(limits, 1 if retries_itself(llm) else attempts),
+            limits,
             type(llm).__name__,
             self._invoke,
             None if synchronous else self._ainvoke,
@@ -90,6 +90,7 @@ class LangChainModel(CalledModel):
             astream=None if synchronous else self._astreamed,
             clients=(llm,),
             cap=config.get("max_concurrency"),
+            attempts=1 if retries_itself(llm) else attempts,
         )
         self._llm, self._config, self._run_manager = llm, config, run_manager
         self._asked = llm if structured is None else structured.around(llm)

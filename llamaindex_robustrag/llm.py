@@ -29,7 +29,7 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Role, Scores, Until, repeats_of
 from robustrag_integrations.models.callable import Call, CalledModel
-from robustrag_integrations.models.caller import TRANSIENT, CallLimits, ModelCaller, checked_timeout, is_busy
+from robustrag_integrations.models.caller import TRANSIENT, CallLimits, checked_timeout, is_busy
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -89,17 +89,15 @@ class LLMModel(CalledModel):
         kind = "chat" if self._chats else "complete"
         client_retries = getattr(llm, "max_retries", 0) != 0
         super().__init__(
-            ModelCaller(
-                limits,
-                options.attempts,
-                lambda error: isinstance(error, options.retry_on) or (not client_retries and is_busy(error)),
-            ),
+            limits,
             llm.metadata.model_name,
             self._ask,
             None if blocks_the_loop(llm, f"a{kind}") else self._aask,
             stream=self._streamed if output_cls is None else None,
             astream=self._astreamed if output_cls is None and not blocks_the_loop(llm, f"astream_{kind}") else None,
             clients=(llm,),
+            attempts=options.attempts,
+            worth_retrying=lambda e: isinstance(e, options.retry_on) or (not client_retries and is_busy(e)),
         )
         around = "\n".join(f"{m.role.value}: {m.content}" for m in conversation)
         if llm.query_wrapper_prompt is not None and not self._chats:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -13,13 +15,16 @@ from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.redaction import presentable, redacted, secrets_of, shown_in_one_line
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
-from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until
-from robustrag_integrations.models.caller import TRANSIENT, CallLimits, ModelCaller, is_busy
-from robustrag_integrations.models.threads import BACKGROUND
+from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until, not_asked
+from robustrag_integrations.models.caller import TRANSIENT, CallLimits, await_within, is_busy, pause_before_try
+from robustrag_integrations.models.threads import BACKGROUND, END, acalled, called, in_thread
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
 
 Result = TypeVar("Result")
+
+_CANCELLING = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
+_SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds; then the next wave is sent, though replies are missing
 
 
 @dataclass(frozen=True)
@@ -31,11 +36,26 @@ class Call:
     index: int = 0
 
 
+@dataclass
+class _Tries:
+    """The tries of one call, until its reply is no longer wanted."""
+
+    made: int = 0
+    over: bool = False
+
+    def begin(self) -> None:
+        if self.over:
+            raise asyncio.CancelledError
+        self.made += 1
+
+
 class CalledModel(TextModel):
-    """A model that is asked prompt by prompt, through a `ModelCaller`.
+    """A model that is asked prompt by prompt: within limits, again where that may help, and no longer than needed.
+
+    A call that fails is a `Response` with an error, and costs its own group alone.
 
     Args:
-        caller: makes the calls.
+        limits: the most calls under way, and their time; shared by all who call the client.
         name: the model's name in reports.
         ask, aask: from a call to its reply, and the same as a coroutine function. At least one is given: synchronous
             calls run a coroutine in a loop in the background, and asynchronous ones run a function in threads.
@@ -43,11 +63,13 @@ class CalledModel(TextModel):
             either, a reply comes as one piece.
         clients: objects that may hold keys, which must not appear in errors.
         cap: a lower limit on the calls of this object that are under way.
+        attempts: tries in all.
+        worth_retrying: True if another try may help after an error.
     """
 
     def __init__(
         self,
-        caller: ModelCaller,
+        limits: CallLimits,
         name: str,
         ask: Callable[[Call], Any] | None = None,
         aask: Callable[[Call], Awaitable[Any]] | None = None,
@@ -56,9 +78,11 @@ class CalledModel(TextModel):
         astream: Callable[[Call], AsyncIterator[Any]] | None = None,
         clients: Sequence[object] = (),
         cap: int | None = None,
+        attempts: int = 3,
+        worth_retrying: Callable[[BaseException], bool] = is_busy,
     ) -> None:
-        self._caller, self._name, self._cap, self._clients = caller, name, cap, tuple(clients)
-        limits = caller.limits
+        self._limits, self._name, self._cap, self._clients = limits, name, cap, tuple(clients)
+        self._attempts, self._worth_retrying = attempts, worth_retrying
         in_threads = partial(limits.in_thread, ask) if ask else None
         self._sync_ask, self._async_ask = in_threads or aask, aask or in_threads
         pieces = partial(limits.iterate_in_thread, stream) if stream else None
@@ -102,26 +126,115 @@ class CalledModel(TextModel):
     async def _respond_all(
         self, ask: Callable[[Call], Awaitable[Any]] | None, prompts: Sequence[Prompt], role: Role, until: Until | None
     ) -> list[Response]:
+        """Make all calls concurrently; those that are not waited for are cancelled.
+
+        A wave is sent once the replies to the one before are in, or overdue: after three times as long as the fastest
+        reply took, since a few slow calls must not hold up the next ones.
+        """
         assert ask is not None  # noqa: S101 - one of the two is given
+        count, calls = len(prompts), [_Tries() for _ in prompts]
+        replies = list[Response | None]([None] * count)
+        interrupts: list[BaseException] = []
+        tasks: set[asyncio.Task[None]] = set()
 
-        async def respond(call: Call) -> Response:
-            said = BLANK if call.prompt.blank else self._checked(await ask(call), Response)
-            return Response(said) if isinstance(said, str) else said
+        async def respond(index: int) -> None:
+            call, prompt = calls[index], prompts[index]
+            try:
+                said = BLANK if prompt.blank else await self._call(partial(ask, Call(prompt, role, index)), call)
+                said = self._checked(said, Response)
+                replies[index] = Response(said) if isinstance(said, str) else said
+            except asyncio.CancelledError:
+                if call.over:
+                    raise
+                # Cancelled by another user of a shared request, such as a cache: this call alone has failed.
+                replies[index] = Response(None, error="the call was cancelled, though its reply was waited for")
+            except KeyboardInterrupt as error:  # it would end the event loop
+                interrupts.append(error)
+                stop()
+            except INTERRUPTS:
+                raise
+            except BaseException as error:
+                cause = self._failure(error)
+                words = shown_in_one_line(error, cause)
+                words = f"gave up after {call.made} tries: {words}" if call.made > 1 else words
+                replies[index] = Response(None, words, cause=cause)
 
-        calls = [Call(prompt, role, index) for index, prompt in enumerate(prompts)]
-        return await self._caller.ask_all(respond, calls, self._failure, until, cap=self._cap)
+        def stop() -> None:
+            for call in calls:
+                call.over = True
+
+        def so_far() -> list[Response]:
+            return [
+                not_asked(cancelled=call.made > 0) if reply is None else reply
+                for reply, call in zip(replies, calls, strict=True)
+            ]
+
+        at_once = self._limits.lowered(self._cap) if until else count  # the rule is asked before each further call
+        wave = (until and until.wave_size) or count
+        sent = due = 0
+        began = overdue = 0.0
+        try:
+            while True:
+                now = time.monotonic()
+                if due < count and (now >= overdue or not (tasks or sent < due)):
+                    due, began, overdue = min(due + wave, count), now, now + _LONGEST_WAVE
+                while sent < due and len(tasks) < at_once:
+                    tasks.add(asyncio.ensure_future(respond(sent)))
+                    sent += 1
+                if not tasks:
+                    return so_far()
+                patience = overdue - now if due < count else None
+                done, tasks = await asyncio.wait(tasks, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                for error in [*interrupts, *(task.exception() for task in done if not task.cancelled())]:
+                    if error is not None:
+                        raise error
+                if done:
+                    overdue = min(overdue, began + max(_SHORTEST_WAVE, 3 * (time.monotonic() - began)))
+                if until and done and None in replies and await in_thread(until.enough, so_far()):
+                    return so_far()
+        finally:
+            stop()
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks, timeout=_CANCELLING)
 
     async def _pieces(self, ask: Callable[[Call], AsyncIterator[Any]], prompt: Prompt) -> AsyncGenerator[Piece, None]:
+        """Stream a reply; the call holds its slot, and is tried again, only until the first piece."""
+
+        async def begin() -> tuple[AsyncGenerator[Any, None], Any]:
+            pieces = self._limits.iterate(called(ask, Call(prompt)))
+            return pieces, await anext(pieces, END)
+
         try:
-            async with aclosing(self._caller.stream(lambda: ask(Call(prompt)), cap=self._cap)) as pieces:
-                async for piece in pieces:
+            pieces, piece = await self._tried(begin, _Tries())
+            async with aclosing(pieces):
+                while piece is not END:
                     yield self._checked(piece, Ending)
+                    piece = await anext(pieces, END)
             return
         except INTERRUPTS:
             raise
         except BaseException as error:
             failed = error
         raise self._final_failure(failed)
+
+    async def _call(self, ask: Callable[[], Awaitable[Result]], tries: _Tries | None = None) -> Result:
+        """Make one call within the limits."""
+        timed = partial(await_within, self._limits.timeout)
+        return await self._tried(lambda: timed(acalled(ask())), tries or _Tries())
+
+    async def _tried(self, ask: Callable[[], Awaitable[Result]], tries: _Tries) -> Result:
+        while True:
+            try:
+                async with self._limits.slot(self._cap):
+                    tries.begin()
+                    return await ask()
+            except Exception as error:
+                if tries.made >= self._attempts or not self._worth_retrying(error):
+                    raise
+                failed = error
+            await pause_before_try(failed, tries.made)
 
     def _checked(self, said: Any, kind: type[Ending]) -> Any:
         """Return what a function gave if it is a text or of this kind, without keys that a server sent back."""
@@ -201,17 +314,15 @@ class CallableModel(CalledModel):
         self._samples = samples
         named: Any = fn or async_fn
         super().__init__(
-            ModelCaller(
-                CallLimits(max_concurrency, timeout),
-                attempts,
-                lambda error: isinstance(error, TRANSIENT) or is_busy(error),
-            ),
+            CallLimits(max_concurrency, timeout),
             name or str(getattr(named, "__qualname__", type(named).__name__)),
             _of_text(fn),
             _of_text(async_fn),
             stream=_of_text(stream_fn),
             astream=_of_text(async_stream_fn),
             clients=functions,
+            attempts=attempts,
+            worth_retrying=lambda error: isinstance(error, TRANSIENT) or is_busy(error),
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Calling a model: how many calls at a time, how long each may take, and when another try may help.
+"""Limits of calls: how many at a time, how long each may take, and how long to pause before another try.
 
 A synchronous function cannot be stopped from outside. It runs in a thread; its caller goes on without it after the time
 limit. Nothing can end such a thread before the function returns, so their number is limited; then further calls fail.
@@ -10,19 +10,14 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from concurrent import futures
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 from typing import Any, TypeVar, cast
 
-from robustrag_integrations._util.redaction import shown_in_one_line
 from robustrag_integrations._util.steps import closed_after
-from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.models.base import Response, Until, not_asked
 from robustrag_integrations.models.threads import END, PerLoop, Task, acalled, called, in_thread, started
 
 if sys.version_info >= (3, 11):
@@ -39,8 +34,6 @@ TRANSIENT: tuple[type[Exception], ...] = (ConnectionError, TimeoutError, asyncio
 MOST_LEFT = 32  # calls that were given up and still run, from which on others fail, unless more may be under way
 LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets no other try
 _FIRST_WAIT, _LAST_WAIT = 0.5, 20.0  # the longest pauses before the second and before any try
-_CANCELLING = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
-_SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds; then the next wave is sent, though replies are missing
 _BUSY = (408, 409, 429)  # and all of 500 and above
 
 
@@ -183,162 +176,15 @@ async def await_within(seconds: float | None, awaitable: Awaitable[Result], late
     raise TimeoutError(late or f"no answer within {seconds:g} s")
 
 
-@dataclass
-class _Call:
-    """One call over its tries, until its reply is no longer wanted."""
+async def pause_before_try(error: Exception, tries: int) -> None:
+    """Wait as long as the server asks, else with full jitter; raise the error if the server asks for too long."""
+    pause = retry_after(error)
+    if pause is None:
+        from tenacity import RetryCallState, wait_random_exponential
 
-    tries: int = 0
-    stopped: bool = False
-
-    def begin(self) -> None:
-        if self.stopped:
-            raise asyncio.CancelledError
-        self.tries += 1
-
-
-@dataclass(frozen=True)
-class ModelCaller:
-    """Makes the calls of one client.
-
-    Attributes:
-        limits: the most calls under way, and their time; shared by all who call the client.
-        attempts: tries in all.
-        worth_retrying: True if another try may help after an error.
-    """
-
-    limits: CallLimits
-    attempts: int = 3
-    worth_retrying: Callable[[BaseException], bool] = is_busy
-
-    async def call(
-        self, ask: Callable[[], Awaitable[Result]], call: _Call | None = None, *, cap: int | None = None
-    ) -> Result:
-        """Make a call, which may have a state of its own and a lower cap on calls under way."""
-        return await self._tried(lambda: await_within(self.limits.timeout, acalled(ask())), call or _Call(), cap)
-
-    async def stream(
-        self, ask: Callable[[], AsyncIterator[Item]], *, cap: int | None = None
-    ) -> AsyncGenerator[Item, None]:
-        """`call` for a stream, which holds its slot and is retried only until its first piece."""
-
-        async def begin() -> tuple[AsyncGenerator[Item, None], Item]:
-            pieces = self.limits.iterate(called(ask))
-            return pieces, await anext(pieces, END)
-
-        pieces, first = await self._tried(begin, _Call(), cap)
-        async with aclosing(pieces):
-            if first is not END:
-                yield first
-                async for piece in pieces:
-                    yield piece
-
-    async def _tried(self, ask: Callable[[], Awaitable[Result]], call: _Call, cap: int | None) -> Result:
-        while True:
-            try:
-                async with self.limits.slot(cap):
-                    call.begin()
-                    return await ask()
-            except Exception as error:
-                failed = error
-            await self._pause(failed, call)
-
-    async def ask_all(
-        self,
-        ask: Callable[[Item], Awaitable[Response]],
-        items: Sequence[Item],
-        shown: Callable[[BaseException], Exception],
-        until: Until | None = None,
-        *,
-        cap: int | None = None,
-    ) -> list[Response]:
-        """Make several calls concurrently, one for each item; those that are not waited for are cancelled.
-
-        A wave is sent once the replies to the one before are in, or overdue: after three times as long as the fastest
-        reply took, since a few slow calls must not hold up the next ones.
-
-        Args:
-            ask: asks about one item.
-            items: of the calls.
-            shown: from an error to the one to show, without credentials; raises it if it is not a call's failure.
-            until: when replies so far are enough; None: all are waited for.
-            cap: a lower limit on calls under way.
-        """
-        calls, replies = [_Call() for _ in items], list[Response | None]([None] * len(items))
-        interrupts: list[BaseException] = []
-        tasks: set[asyncio.Task[None]] = set()
-
-        async def respond(index: int) -> None:
-            call = calls[index]
-            try:
-                replies[index] = await self.call(partial(ask, items[index]), call, cap=cap)
-            except asyncio.CancelledError:
-                if call.stopped:
-                    raise
-                # Cancelled by another user of a shared request, such as a cache: this call alone has failed.
-                replies[index] = Response(None, error="the call was cancelled, though its reply was waited for")
-            except KeyboardInterrupt as error:  # it would end the event loop
-                interrupts.append(error)
-                stop()
-            except INTERRUPTS:
-                raise
-            except BaseException as error:
-                replies[index] = _failed(error, shown(error), call.tries)
-
-        def stop() -> None:
-            for call in calls:
-                call.stopped = True
-
-        def so_far() -> list[Response]:
-            heard = zip(replies, calls, strict=True)
-            return [not_asked(cancelled=call.tries > 0) if reply is None else reply for reply, call in heard]
-
-        at_once = self.limits.lowered(cap) if until else len(items)  # the rule is asked before each further call
-        wave = (until and until.wave_size) or len(items)
-        sent = due = 0
-        began = overdue = 0.0
-        try:
-            while True:
-                now = time.monotonic()
-                if due < len(items) and (now >= overdue or not (tasks or sent < due)):
-                    due, began, overdue = min(due + wave, len(items)), now, now + _LONGEST_WAVE
-                while sent < due and len(tasks) < at_once:
-                    tasks.add(asyncio.ensure_future(respond(sent)))
-                    sent += 1
-                if not tasks:
-                    return so_far()
-                patience = overdue - now if due < len(items) else None
-                done, tasks = await asyncio.wait(tasks, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-                for error in [*interrupts, *(task.exception() for task in done if not task.cancelled())]:
-                    if error is not None:
-                        raise error
-                if done:
-                    overdue = min(overdue, began + max(_SHORTEST_WAVE, 3 * (time.monotonic() - began)))
-                if until and done and None in replies and await in_thread(until.enough, so_far()):
-                    return so_far()
-        finally:
-            stop()
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                await asyncio.wait(tasks, timeout=_CANCELLING)
-
-    async def _pause(self, error: Exception, call: _Call) -> None:
-        """Wait as long as the server asks, else with full jitter; raise the error where another try would not help."""
-        if call.tries >= self.attempts or not self.worth_retrying(error):
-            raise error
-        pause = retry_after(error)
-        if pause is None:
-            from tenacity import RetryCallState, wait_random_exponential
-
-            state = RetryCallState(cast(Any, None), None, (), {})  # the number of tries decides
-            state.attempt_number = min(call.tries, 64)
-            pause = wait_random_exponential(multiplier=_FIRST_WAIT, max=_LAST_WAIT)(state)
-        elif not pause <= LONGEST_WAIT:
-            raise error
-        await asyncio.sleep(pause)
-
-
-def _failed(error: BaseException, cause: Exception, tries: int) -> Response:
-    """Return the reply of a failed call, without credentials, with the number of tries if several."""
-    words = shown_in_one_line(error, cause)
-    return Response(None, f"gave up after {tries} tries: {words}" if tries > 1 else words, cause=cause)
+        state = RetryCallState(cast(Any, None), None, (), {})  # the number of tries decides
+        state.attempt_number = min(tries, 64)
+        pause = wait_random_exponential(multiplier=_FIRST_WAIT, max=_LAST_WAIT)(state)
+    elif not pause <= LONGEST_WAIT:
+        raise error
+    await asyncio.sleep(pause)

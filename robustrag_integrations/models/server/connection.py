@@ -60,7 +60,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 class Connection:
-    """One model's connection to its server. Time limits and retries are the caller's (`ModelCaller`)."""
+    """One model's connection to its server. Time limits and retries are the model's."""
 
     def __init__(self, model: str, base_url: str | None, api_key: str | None, *, chats: bool) -> None:
         if api_key is not None and not isinstance(api_key, str):  # its value is a secret

@@ -141,7 +141,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             return token_list(parsed(body), count, self._codec.token_of)
 
         try:
-            return await self._caller.call(lambda: self._accepted(request, read))
+            return await self._call(lambda: self._accepted(request, read))
         except Exception as error:  # without a key that the server sent back
             words = redacted(str(error), secrets_of(*self._clients))
             if isinstance(error, ServerError) and error.status in _REFUSED:

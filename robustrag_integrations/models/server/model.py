@@ -12,7 +12,7 @@ from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import CalledModel
-from robustrag_integrations.models.caller import CallLimits, ModelCaller
+from robustrag_integrations.models.caller import CallLimits
 from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass
 from robustrag_integrations.models.server.replies import Said, parsed, response_of
 from robustrag_integrations.models.threads import BACKGROUND, PerLoop
@@ -80,11 +80,13 @@ class OpenAIModel(CalledModel):
         if temperature is not None and not (isinstance(temperature, (int, float)) and temperature >= 0):
             raise ValueError(f"temperature={temperature!r:.60} must be a number of at least 0, or None to leave it out")
         super().__init__(
-            ModelCaller(CallLimits(max_concurrency, timeout), attempts, may_pass),
+            CallLimits(max_concurrency, timeout),
             model,
             aask=lambda call: self._areply(call.prompt.text),
             astream=lambda call: self._astreamed(call.prompt.text),
             clients=(self._areply,),
+            attempts=attempts,
+            worth_retrying=may_pass,
         )
         self._chats = api == "chat"
         self._connection = Connection(model, base_url, api_key, chats=self._chats)

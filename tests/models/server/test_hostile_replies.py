@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("httpx", reason="needs the extra openai")
 
 from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel
-from robustrag_integrations.models.caller import CallLimits, ModelCaller
+from robustrag_integrations.models.caller import await_within
 from robustrag_integrations.models.server.connection import Connection
 from robustrag_integrations.models.server.replies import Events
 from robustrag_integrations.prompts import Prompt
@@ -215,12 +215,11 @@ def test_the_deadline_of_a_request_includes_the_reading_of_its_reply() -> None:
 
     async def ask(url: str) -> float:
         connection = Connection("m", url, None, chats=True)
-        caller = ModelCaller(CallLimits(1, 1.0), attempts=1)
         request = {"model": "m", "messages": []}
         began = time.perf_counter()
         try:
             with pytest.raises(TimeoutError, match="within 1 s"):
-                await caller.call(lambda: connection.reply(request, lambda body: release.wait(20)))
+                await await_within(1.0, connection.reply(request, lambda body: release.wait(20)))
             return time.perf_counter() - began
         finally:
             release.set()
