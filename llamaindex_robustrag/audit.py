@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -61,11 +61,10 @@ class IsolationAudit:
     """Checks every prompt of every LLM: no prompt may hold texts of two groups, or an answer of one source.
 
     The latter is a `RobustAnswer` on which no two sources agree, or an abstention that quotes sources: another model
-    obeys it like any text. What was retrieved is learnt from the arguments and results of
-    whatever LlamaIndex traces (retrievers, synthesizers, engines, tools, steps of workflows). It sees text of 30
-    characters or more as it was retrieved, up to spacing and JSON escapes; several copies of one text count as one
-    group. What it does not see: text that a function fetches and joins by itself (tell it with `learn`), text that was
-    reworded, translated or cut shorter, and prompts of what is no LlamaIndex LLM.
+    obeys it like any text. What was retrieved is learnt from the arguments and results of whatever LlamaIndex traces.
+    It sees text of 30 characters or more as it was retrieved, up to spacing and JSON escapes; several copies of one
+    text count as one group. What it does not see: text that a function fetches and joins by itself (tell it with
+    `learn`), text that was reworded, translated or cut shorter, and prompts of what is no LlamaIndex LLM.
 
     Args:
         on: `"log"` warns of a finding; `"raise"` raises an `UndefendedError`, so that the LLM is never asked. A
@@ -79,10 +78,7 @@ class IsolationAudit:
     def __init__(self, on: On = "log") -> None:
         self._audit = Audit(on, FIX)
         self._listener = _Listener(self)
-        self._composed: OrderedDict[str, None] = OrderedDict()  # the ids of nodes that engines made of answers
-
-    def __repr__(self) -> str:
-        return f"IsolationAudit(on={self._audit.on!r}, findings={len(self.findings)})"
+        self._composed: deque[str] = deque(maxlen=_MOST_SPANS)  # the ids of nodes that engines made of answers
 
     @property
     def findings(self) -> list[Finding]:
@@ -112,10 +108,6 @@ class IsolationAudit:
             handlers[:] = [h for h in handlers if h is not self._listener]
         _CALLS.stop(self)
 
-    def _composes(self, nodes: Sequence[BaseNode]) -> None:
-        """Note nodes that an engine made of answers: they were not retrieved."""
-        _keep(self._composed, [node.node_id for node in nodes])
-
     def _release(self, report: Mapping[str, Any]) -> None:
         """Register an answer, by its report; nothing of a document is in one from the conversation alone."""
         text, evidence = str(report.get("text") or ""), report.get("evidence") or {}
@@ -134,16 +126,14 @@ class IsolationAudit:
         own = _ASKED.get()
         pieces = None if own is None else [str(m.content or "") for m in as_messages(own, ())]
         parts = [part for value in arguments for part in (value if isinstance(value, (list, tuple)) else [value])]
-        shown = texts_in([p.model_dump() if isinstance(p, ChatMessage) else p for p in parts if _is_said(p)])
+        said = [p.model_dump() if isinstance(p, ChatMessage) else p for p in parts]
+        shown = texts_in([p for p, given in zip(said, parts, strict=True) if isinstance(given, (str, ChatMessage))])
         self._audit.look(shown, " > ".join([*self._listener.path(), f"{component}.{method}"]), component, pieces)
 
 
 @contextmanager
 def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
     """Check every prompt of every LlamaIndex LLM in this process while the block runs.
-
-    Args:
-        on: see `IsolationAudit`.
 
     Examples:
         >>> with audit_isolation() as audit:
@@ -163,7 +153,7 @@ class _Listener:
     def __init__(self, audit: IsolationAudit) -> None:
         self._audit = audit
         self._spans: OrderedDict[str, str | None] = OrderedDict()  # open ones, each with the one around it
-        self._composing: OrderedDict[str, None] = OrderedDict()  # calls that make nodes of answers
+        self._composing: deque[str] = deque(maxlen=_MOST_SPANS)  # calls that make nodes of answers
 
     def path(self) -> list[str]:
         """Return the names of the calls around this one, outermost first."""
@@ -188,9 +178,9 @@ class _Listener:
         if len(self._spans) > _MOST_SPANS:
             self._spans.popitem(last=False)
         if isinstance(instance, (SubQuestionQueryEngine, MultiStepQueryEngine)):
-            _keep(self._composing, [id_])
+            self._composing.append(id_)
         elif parent_id in self._composing and isinstance(instance, BaseSynthesizer):
-            self._audit._composes(_nodes_in(bound_args.arguments.get("nodes")))
+            self._audit._composed.extend(node.node_id for node in _nodes_in(bound_args.arguments.get("nodes")))
         self._audit.learn(_nodes_in(list(bound_args.arguments.values())))
 
     def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any) -> None:
@@ -268,19 +258,9 @@ class _Calls:
 _CALLS = _Calls()
 
 
-def _is_said(part: object) -> bool:
-    return isinstance(part, (str, ChatMessage))
-
-
 def _root() -> Any:
     """Return the root dispatcher, to which all others pass their events on."""
     return instrumentation.get_dispatcher()  # type: ignore[attr-defined]
-
-
-def _keep(known: OrderedDict[str, None], names: Iterable[str]) -> None:
-    known.update(dict.fromkeys(names))
-    while len(known) > _MOST_SPANS:
-        known.popitem(last=False)
 
 
 def _nodes_in(value: Any) -> list[BaseNode]:

@@ -67,11 +67,11 @@ _TURN: ContextVar[_Turn] = ContextVar("robustrag_turn")
 
 
 class ReportingChatEngine(BaseChatEngine):
-    """A mixin for the four chat methods: adds the robust answer's report to what they return.
+    """Adds the robust answer's report to what the four chat methods return.
 
-    The report is at `response.metadata["robustrag"]`, and the whole response at `response.sources[-1].raw_output`. A
-    streamed one has it when the last piece is out. What no document answers (greetings, questions about the
-    conversation) is answered from the conversation alone, and the report says so.
+    The report is at `response.metadata["robustrag"]`, and the whole response at `response.sources[-1].raw_output`. What
+    no document answers (greetings, questions about the conversation) is answered from the conversation alone, and the
+    report says so.
     """
 
     _THEIRS: ClassVar[tuple[str, ...]] = ()  # further arguments of LlamaIndex's own engine
@@ -90,13 +90,7 @@ class ReportingChatEngine(BaseChatEngine):
     def _new_turn(
         self, conversation: Sequence[ChatMessage], streaming: bool, unread: Sequence[ChatMessage] = ()
     ) -> _Turn:
-        """Return the turn of one message, which LlamaIndex takes for a response synthesizer.
-
-        Args:
-            conversation: messages in front of every prompt.
-            streaming: True if the answer is streamed.
-            unread: earlier messages that are not in front of every prompt.
-        """
+        """Return the turn of one message; `unread` are earlier messages that are not in front of every prompt."""
         turn, synthesizer = _TURN.get(), self.response_synthesizer
         asks = self._small_talk and synthesizer.takes_asides
         turn.synthesizer = synthesizer.with_changes(
@@ -140,18 +134,11 @@ class ReportingChatEngine(BaseChatEngine):
             retriever: finds the nodes for each message, or for the question that it is condensed to.
             llm: answers, and condenses; None: the synthesizer's, or `Settings.llm`.
             response_synthesizer: makes the answers; None: a new one from `settings`.
-            chat_history: earlier messages.
-            memory: keeps the conversation; None: a new one.
-            system_prompt: put first in every prompt.
-            node_postprocessors: applied to the nodes before they are grouped.
+            chat_history, memory, system_prompt, node_postprocessors: as LlamaIndex's engine takes them.
             small_talk: where no document answers, ask once more without documents, so that greetings and questions
-                about the conversation get a reply; the report then warns that no document is behind it. False: an
-                abstention.
+                about the conversation get a reply; False: an abstention.
             settings: `prefix_messages` of the context engine; `condense_prompt` (with `{chat_history}` and
                 `{question}`) and `verbose` of the condensing one; the other arguments of `RobustRAGSynthesizer`.
-
-        Raises:
-            TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
         check_parts(retriever, node_postprocessors)
         theirs = {name: settings.pop(name) for name in cls._THEIRS if name in settings}

@@ -41,9 +41,8 @@ def assert_defended(
 
     The question is really asked, twice: every retriever returns a planted node, which orders the model to repeat a
     canary, first alone, then in front of those that it found; so does the text of every tool. A strict run-time audit
-    looks for canaries, for retrieved text, for answers of one source and for hosted tools. A model that obeys every
-    text makes the check sharper. Nothing is vouched for but what ran for this question, and nothing that a single word
-    of metadata could do. One check runs at a time in a process, and changes what others there are given.
+    looks for canaries, retrieved text, answers of one source and hosted tools. Nothing is vouched for but what ran for
+    this question. One check runs at a time in a process, and changes what others there are given.
 
     Args:
         app: a query engine, a chat engine, an agent, a workflow, a tool, or a function that takes the question, of
@@ -58,7 +57,6 @@ def assert_defended(
     Raises:
         UndefendedError: what was found, each with the calls that led there; or no canary could be planted.
         ValueError: a name in `trusted` or `stubs` of which the program has no tool.
-        RuntimeError: another check is running.
 
     Examples:
         >>> checked = assert_defended(agent, "Who won?", trusted=["add"], stubs={"send_mail": "sent"})

@@ -29,11 +29,9 @@ _log = logging.getLogger(__name__)
 class DiverseRetriever(BaseRetriever):
     """Retrieves nodes of enough different sources, so that others can outvote a lie.
 
-    A retriever's two best nodes may both come from one file. This one asks the wrapped retriever for more, four times
-    as many in each round, until `sources` origins are there, and keeps the best `per_origin` nodes of each with their
-    scores, in the order in which they were found. Where there are fewer origins, the log says so, and so do
-    the answer's warnings, by the nodes' metadata entry `robustrag_shortage`, which no model is shown. The wrapped
-    retriever is never changed: copies of it are asked.
+    A retriever's two best nodes may both come from one file. This one asks copies of the wrapped retriever for more,
+    four times as many in each round, until `sources` origins are there, and keeps the best `per_origin` nodes of each,
+    in the order in which they were found. Where there are fewer origins, the log and the answer's warnings say so.
 
     Args:
         retriever: any retriever whose number of nodes can be set (`similarity_top_k` and its like). Fusion, transforms,
@@ -45,9 +43,6 @@ class DiverseRetriever(BaseRetriever):
         fetch: for a retriever whose number cannot be set: a function from the query and a number to that many nodes,
             best first; fewer mean that there are no more.
         callback_manager: gets the retrieval's events.
-
-    Raises:
-        TypeError, ValueError: an invalid argument, or a retriever whose number cannot be set.
 
     Examples:
         >>> retriever = DiverseRetriever(index.as_retriever(), sources=10)

@@ -26,15 +26,12 @@ NODE = "_robustrag_node"
 
 
 def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[PassageGroup, ...]:
-    """Put ranked nodes into isolation groups.
+    """Put ranked nodes, whose text is what the model reads (`MetadataMode.LLM`), into isolation groups.
 
-    Args:
-        nodes: the retrieved passages, best first. Their text is what the model reads: `get_content(MetadataMode.LLM)`.
-        group_by: as for the core's `isolate`. `"origin"`: nodes of one file or page share a group, as their metadata
-            says (`file_path`, which readers write, then `source`, `url`, ...), else those of one source document
-            (`node.source_node`), however many documents a file was loaded as; where some name a file or page, those
-            that name none share a group. `"passage"`: every node is a group. A function takes the `NodeWithScore`; a
-            node for which it raises or gives no usable key has none.
+    `group_by` is as for the core's `isolate`. `"origin"`: nodes of one file or page share a group, as their metadata
+    says (`file_path`, which readers write, then `source`, `url`, ...), else those of one source document
+    (`node.source_node`), however many documents a file was loaded as; where some name a file or page, those that name
+    none share a group. A function takes the `NodeWithScore`.
     """
     if wrong := [type(n).__name__ for n in nodes if not isinstance(n, NodeWithScore)]:
         raise TypeError(f"nodes must be what retriever.retrieve(query) gave, a list of NodeWithScore, got {wrong[0]}")
@@ -64,9 +61,6 @@ def supporting_nodes(robustness: object, nodes: Sequence[NodeWithScore]) -> list
     Args:
         robustness: the `RobustAnswer`, or its `to_dict()`: `response.metadata["robustrag"]`.
         nodes: those that the answer was made from, in the same order: `response.source_nodes`.
-
-    Raises:
-        ValueError: these are not the nodes of this answer, or it is not a report.
     """
     return as_answer(robustness).supporting(nodes)
 

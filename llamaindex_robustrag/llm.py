@@ -64,15 +64,9 @@ class CallOptions:
 
 
 class LLMModel(CalledModel):
-    """A LlamaIndex LLM as a model of the core.
+    """A LlamaIndex LLM as a model of the core, with a conversation in front of every prompt.
 
-    Args:
-        llm: any LLM that is not a structured one.
-        options: retries and arguments of its calls.
-        limits: those of the synthesizer's calls.
-        helper: the window's size and tokenizer.
-        conversation: messages in front of every prompt.
-        output_cls: the class of its replies, which are its JSON then, in one piece; None for text.
+    Its replies are text, or the JSON of `output_cls`, in one piece.
     """
 
     def __init__(

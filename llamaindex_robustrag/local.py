@@ -19,10 +19,7 @@ def local_model_of(llm: LLM, **settings: Any) -> DecodingModel:
 
     Args:
         llm: a `HuggingFaceLLM` from `llama-index-llms-huggingface`, or a `TextModelLLM` over a `LocalModel`.
-        settings: the keyword arguments of `LocalModel`; `chat=None` uses the tokenizer's chat template if it has one.
-
-    Raises:
-        TypeError: the LLM gives no next-token probabilities.
+        settings: the keyword arguments of `LocalModel`.
     """
     if isinstance(llm, TextModelLLM) and isinstance(llm.model, DecodingModel):
         return llm.model
@@ -75,11 +72,7 @@ class TextModelLLM(CustomLLM):
 
     @llm_completion_callback()
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """Return the model's greedy answer.
-
-        Raises:
-            ModelError: the model failed.
-        """
+        """Return the model's greedy answer."""
         [response] = self.model.generate([Prompt(prompt)], "final")
         if response.text is None:
             raise ModelError(response.error or "the model gave no text")

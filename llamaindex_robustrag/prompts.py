@@ -110,18 +110,10 @@ class UserTemplate(CoreTemplate):
 def with_user_prompt(
     shipped: PromptSet, template: BasePromptTemplate, llm: LLM, task: Task, *, whole_answers: bool
 ) -> PromptSet:
-    """Return the project's prompts with the user's in their place.
+    """Return the project's prompts with the user's in their place; raise if it cannot be filled in safely.
 
-    Args:
-        shipped: the project's.
-        template: the user's.
-        llm: chooses among a selector's templates.
-        task: the kind of answer; decides how the agreed keywords are introduced.
-        whole_answers: True if a reply is one vote (consensus): groups are asked for a short answer, and what they
-            agree on is worded by the user's prompt.
-
-    Raises:
-        TypeError, ValueError: a template that cannot be filled in safely; the message says why.
+    With `whole_answers` a reply is one vote (consensus): groups are asked for a short answer, and what they agree on is
+    worded by the user's prompt.
     """
     own = chosen(template, llm)
     plain = own.model_copy(update={"output_parser": None})  # only the final answer has its format
@@ -175,13 +167,8 @@ def _filled(template: BasePromptTemplate, llm: LLM, body: str, body_field: str) 
 class Fitter:
     """Fits prompts into the context window of a `PromptHelper`.
 
-    The room depends on the question and on what surrounds the passages, never on another group; and nothing is ever
-    joined or split across groups, which is what `PromptHelper.repack` does.
-
-    Attributes:
-        helper: knows window, reserved output and tokenizer.
-        llm: whose system prompt takes room as well.
-        around: other text that goes out with every prompt.
+    The room depends on the question and on what surrounds the passages (`around`, and the LLM's system prompt), never
+    on another group; and nothing is ever joined or split across groups, which is what `PromptHelper.repack` does.
     """
 
     helper: PromptHelper

@@ -49,8 +49,8 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         >>> chat = CondenseQuestionChatEngine.from_defaults(query_engine=asked, llm=llm)
 
     Raises:
-        TypeError: the synthesizer is missing, or would show the model all documents at once; so would a reranker or
-            retriever of LlamaIndex that lets a model read several documents together, or merges them.
+        TypeError: another synthesizer, or a reranker or retriever of LlamaIndex that shows a model several documents
+            at once, or merges them.
     """
 
     def __init__(
@@ -78,11 +78,9 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         """Create an engine from its parts.
 
         Args:
-            retriever: finds the nodes.
+            retriever, node_postprocessors, callback_manager: as the class takes them.
             llm: for a new synthesizer; None: `Settings.llm`.
             response_synthesizer: in place of `llm` and `settings`.
-            node_postprocessors: applied to the nodes before they are grouped.
-            callback_manager: gets the query's events.
             streaming: True if responses are streamed. It reaches a given synthesizer, too, as a copy.
             settings: the other arguments of `RobustRAGSynthesizer`.
         """
@@ -155,11 +153,7 @@ class RobustQueryEngineTool(QueryEngineTool):
     Args:
         query_engine: a `RobustRAGQueryEngine`, or what `as_query_engine(response_synthesizer=RobustRAGSynthesizer())`
             gives. The tool has a copy of it, `tool.query_engine`, which does not stream.
-        metadata: name and description, for the agent.
-        resolve_input_errors: see `QueryEngineTool`.
-
-    Raises:
-        TypeError: another engine.
+        metadata, resolve_input_errors: see `QueryEngineTool`.
 
     Examples:
         >>> facts = RobustQueryEngineTool.from_defaults(engine, name="facts", description="Answers about ...")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, SupportsIndex
+from typing import Any
 
 from llama_index.core import instrumentation
 from llama_index.core.base.response.schema import PydanticResponse
@@ -29,20 +29,18 @@ _CARRIERS = (
 class ResponseMetadata(dict[str, Any]):
     """A response's metadata: node ids and the nodes' metadata, as LlamaIndex has it.
 
-    The report is beside it, so that loops over the nodes stay what they were: `metadata["robustrag"]` and
-    `metadata.get("robustrag")` give it as a JSON-safe dictionary, `metadata.robust_answer` as an object; None and a
-    note that it is pending until a streamed response is complete. Copies and pickles have it, too; plain dictionaries
-    and JSON that are made from it have the nodes alone. Truthy even when empty: engines replace falsy metadata.
+    The report is beside it, so that loops over the nodes stay what they were: `metadata["robustrag"]` gives it as a
+    JSON-safe dictionary, `metadata.robust_answer` as an object; None and a note that it is pending until a streamed
+    response is complete. Plain dictionaries and JSON that are made from it have the nodes alone. Truthy even when
+    empty: engines replace falsy metadata.
     """
 
     robust_answer: RobustAnswer | None = None
 
     @classmethod
-    def of(cls, nodes: Mapping[str, Any], answer: RobustAnswer | None = None) -> ResponseMetadata:
+    def of(cls, nodes: Mapping[str, Any]) -> ResponseMetadata:
         """Create the metadata of nodes; what a node of the report's name says is left out."""
-        made = cls({node: known for node, known in nodes.items() if node != REPORT})
-        made.robust_answer = answer
-        return made
+        return cls({node: known for node, known in nodes.items() if node != REPORT})
 
     def __getitem__(self, key: str) -> Any:
         if key != REPORT:
@@ -58,9 +56,6 @@ class ResponseMetadata(dict[str, Any]):
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key, `"robustrag"` among them."""
         return self[REPORT] if key == REPORT else super().get(key, default)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        return ResponseMetadata.of, (dict(self), self.robust_answer)
 
 
 class ReportedNode(NodeWithScore):
@@ -141,12 +136,9 @@ def structured(answer: RobustAnswer, output_cls: type[BaseModel] | None) -> Base
 def robust_answers(response: object) -> list[RobustAnswer]:
     """Return every robust answer behind a response, outermost first.
 
-    It looks into responses of query and chat engines, routers, sub-questions, steps and agents, tool outputs, metadata,
-    source nodes, streams, lists of these, and errors that carry a report. Sub-questions and steps keep the source nodes
-    alone of what they ask: of an answer without any, the `RobustAnswerEvent` has the report.
-
-    Args:
-        response: the response of an engine or agent, or an error that it raised.
+    It looks into responses of engines, routers, sub-questions, steps and agents, tool outputs, source nodes, streams,
+    and errors that carry a report. Sub-questions and steps keep the source nodes alone of what they ask: of an answer
+    without any, the `RobustAnswerEvent` has the report.
     """
     return list({id(answer): answer for answer in _answers(response, set(), 0)}.values())
 

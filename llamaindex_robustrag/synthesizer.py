@@ -29,7 +29,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.response_synthesizers import BaseSynthesizer
-from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType, TextNode
 from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
@@ -54,22 +54,14 @@ from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
-from robustrag_integrations.grouping.passages import PassageGroup, isolate
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import TextModel, repeats_of
 from robustrag_integrations.models.caller import CallLimits
 from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.asking import PlanInput
-from robustrag_integrations.plans.drivers import (
-    DecodingPerformer,
-    Performer,
-    TextPerformer,
-    arun,
-    astream,
-    run,
-    stream,
-)
+from robustrag_integrations.plans.drivers import DecodingPerformer, Performer, TextPerformer, arun, astream, run, stream
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import Prompt
 
@@ -85,9 +77,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     Every source document is asked alone, and the answers are aggregated securely. `response.metadata["robustrag"]` is
     the whole `RobustAnswer` as a JSON-safe dictionary, `response.metadata.robust_answer` as an object; loops over the
-    metadata see nodes alone. Its `radius` says how many groups could have lied without changing the answer. A streamed
-    response has it when the last piece is out. `robust_answers(response)` finds the reports behind routers,
-    sub-questions and agents; every answer and failure is sent as a `RobustAnswerEvent`, too.
+    metadata see nodes alone. A streamed response has it when the last piece is out. Every answer and failure is sent as
+    a `RobustAnswerEvent`, too.
 
     Args:
         llm: asked once per group and once at the end; a `LocalModel` of the core will do. None: `Settings.llm`.
@@ -99,21 +90,19 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every group, and once more
             at the end, with what was agreed on in the place of the documents. For consensus every group is asked for a
             short answer, in one sentence more at the end, and what the prompt makes of the agreed answer is shown if it
-            says that and nothing else (`wording="source"`: the answer as a source writes it). Passages and answers are
-            never read as a template. Its output parser's format goes with the final prompt alone.
+            says that and nothing else. Its output parser's format goes with the final prompt alone.
         final_llm: asked the final prompt in place of `llm`; the guarantee needs both to be deterministic.
         output_cls: the pydantic class of the final answer; an abstention is an `Abstained` in its place, and so is, for
             consensus, an object of which no value holds the agreed answer. A stream has its JSON, or the abstention.
-        reader: `"people"`, or `"model"` if another model reads the responses: an agent, a chat engine, an engine of
-            sub-questions, a workflow. What people read where sources disagree or one alone says something may be an
-            attacker's words, and is an abstention there (`RobustAnswer.for_prompt`).
+        reader: `"people"`, or `"model"` if another model reads the responses. What people read where sources disagree
+            or one alone says something may be an attacker's words, and is an abstention there.
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
         group_by: the unit of one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
             the name of a metadata entry, or a function from a `NodeWithScore` to a key.
         votes: the rules of voting, of which `weights` and `min_radius` may also be given by themselves.
         calls: limits and retries of calls.
-        citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; none
-            is the model's. It is then streamed in one piece, and the report's `text` has no markers.
+        citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; it is
+            then streamed in one piece, and the report's `text` has no markers.
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
         options: the settings of the method, such as `min_support` of consensus or `alpha` of keyword aggregation,
             `task` and `prompts`; `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
@@ -205,12 +194,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     ) -> _Self:
         """Return a copy that streams or does not, for another reader, or with a conversation in front of every prompt.
 
-        Args:
-            streaming: True if it streams; None for what this one does.
-            conversation: these messages; None for what this one has.
-            condensed: earlier messages that are no part of prompts, but that the question was made from.
-            reader: who reads the responses; None for whoever reads this one's.
-            aside: asked where no document answers, and so without documents; None: an abstention.
+        `condensed` are earlier messages that are no part of prompts, but that the question was made from; `aside` is
+        asked where no document answers, and so without documents.
         """
         changed = copy.copy(self)
         changed._streaming = self.streams if streaming is None else streaming
@@ -236,7 +221,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             response_kwargs: `choices`, for voting.
 
         Raises:
-            TypeError: what is no question, no node, or another argument than `choices`.
             QuorumError: too many groups failed.
             ModelError: the final call failed.
         """
@@ -265,25 +249,15 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def get_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> RESPONSE_TEXT_TYPE:
         """Answer from bare texts, each a group of its own. The report is sent as an event (`RobustAnswerEvent`)."""
-        with failures_sent():
-            plan = self._plan(query_str, isolate(text_chunks), **response_kwargs)
-            if self.streams:
-                return self._pieces(plan, answer_sent)
-            answer = run(plan, self._performer())
-        answer_sent(answer)
-        return structured(answer, self._output_cls) or self._shown(answer)
+        response = self.synthesize(query_str, _nodes_of(text_chunks), **response_kwargs)
+        return response.response_gen if self.streams else response.response  # type: ignore[return-value,union-attr]
 
     async def aget_response(
         self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any
     ) -> RESPONSE_TEXT_TYPE:
         """`get_response` without blocking the event loop."""
-        with failures_sent():
-            plan = self._plan(query_str, isolate(text_chunks), **response_kwargs)
-            if self.streams:
-                return await self._apieces(plan, answer_sent)
-            answer = await arun(plan, self._performer().aperform)
-        answer_sent(answer)
-        return structured(answer, self._output_cls) or self._shown(answer)
+        response = await self.asynthesize(query_str, _nodes_of(text_chunks), **response_kwargs)
+        return response.response_gen if self.streams else response.response  # type: ignore[return-value,union-attr]
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
         return {} if self._template is None else {"text_qa_template": self._template}
@@ -479,6 +453,10 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
             "give an LLM without"
         )
     return llm
+
+
+def _nodes_of(texts: Sequence[str]) -> list[NodeWithScore]:
+    return [NodeWithScore(node=TextNode(text=text)) for text in texts]
 
 
 def _checked_class(output_cls: Any) -> type[BaseModel] | None:

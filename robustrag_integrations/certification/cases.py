@@ -36,12 +36,9 @@ _Split: TypeAlias = tuple[tuple[_Ranks, ...], int]  # the ranks in each untouche
 
 @dataclass(frozen=True)
 class BenignCase:
-    """One possible outcome of an attack: the untouched groups, and how many others there are.
+    """One possible outcome of an attack: the untouched groups, and m', how many others there are.
 
-    Attributes:
-        groups: the groups that hold no corrupted passage; their `index` is their place here.
-        ranks: per group, the ranks (0-based) of its passages in the clean retrieval.
-        corrupted: m', how many groups hold a corrupted passage.
+    `ranks` are, per group, those (0-based) of its passages in the clean retrieval.
     """
 
     groups: tuple[PassageGroup, ...]

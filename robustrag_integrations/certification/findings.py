@@ -31,14 +31,7 @@ class ByMetric:
 
 @dataclass(frozen=True)
 class Question:
-    """The question to certify, for every defence alike; the arguments are those of `Defense.certify`.
-
-    Attributes:
-        metric: the metric's name.
-        sizes: the corruption sizes, ascending.
-        max_model_calls: number of model calls that may be spent on all sizes together, as `Certification.model_calls`
-            counts them.
-    """
+    """The question to certify, as `Defense.certify` takes it; `metric` is its name, the sizes are ascending."""
 
     query: str
     passages: tuple[Passage, ...]

@@ -43,9 +43,7 @@ class TooManyTexts(Exception):
 def without_calls(possible: Callable[[Sequence[Any], BenignCase, Findings], Mapping[str, str]]) -> CertifyCase:
     """Return the step of a method whose possible texts follow from what the untouched groups say, without a model call.
 
-    Args:
-        possible: gives each text with its cause in words, and may show evidence in the findings; raises `Unbounded` or
-            `TooManyTexts`.
+    `possible` gives each text with its cause in words, and may show evidence in the findings.
     """
 
     def certify_case(
@@ -77,13 +75,7 @@ def certify_sizes(
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first; a size that fails settles the larger ones.
 
-    Args:
-        question: the question to certify.
-        quorum: number of groups that must be asked with success.
-        prompts_of: groups to their isolated prompts.
-        read: the reading that inference makes of a response.
-        certify_case: adds what can be answered next to one case's untouched groups to the findings.
-        same_batches: True to ask as many groups in one batch as inference does, the last ones filled up.
+    With `same_batches`, as many groups are asked in one batch as inference does, the last ones filled up.
     """
     sizes = [Findings(size, question.cases(size)) for size in question.sizes]
     ledger = Ledger(question.max_model_calls)

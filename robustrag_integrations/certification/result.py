@@ -16,14 +16,7 @@ SCHEMA = "robustrag/certification/1"
 
 @dataclass(frozen=True)
 class PossibleResponse:
-    """One response that an attacker can cause.
-
-    Attributes:
-        text: the answer's text; None for no answer at all (an error is raised instead).
-        score: its score by the metric; 0 for no answer.
-        cause: its cause, in words.
-        case: the number of the case of untouched groups in which it was found (0-based).
-    """
+    """One response that an attacker can cause, in the case of this number; no text where an error is raised instead."""
 
     text: str | None
     score: float
@@ -41,10 +34,7 @@ class Certification:
             want of a proof, not since an attack is known.
         corruption_size: k', passages among the retrieved that are under the attacker's control.
         attack: `injection` or `modification`.
-        query: the question.
-        references: the right answers.
-        metric: the metric's name.
-        defense: the defence's name.
+        query, references, metric, defense: the question, the right answers, the metric's and the defence's names.
         responses: R, the responses found that an attacker can cause, worst first.
         complete: True if these are all of them.
         unbounded: True if the attacker can cause responses without limit, since they alone decide a keyword, a token,
@@ -52,8 +42,7 @@ class Certification:
         stopped: why R is not complete; None when it is.
         cases: number of cases of untouched groups.
         model_calls: the calls spent until this was decided, shared by all sizes that were certified together: prompts,
-            isolated ones (those that fill up a batch included) and final ones; for decoding, prefixes scored, all rows
-            together, once each.
+            those that fill up a batch included; for decoding, prefixes scored, all rows together, once each.
         settings: the defence's settings and the retrieval's, JSON-safe; the extractor's fingerprint among them.
         numerics: precision, device, shapes and slack of the computation; where continuations were packed into common
             forward passes, how many were, and the float noise that was measured and assumed.
