@@ -113,7 +113,6 @@ class PromptTemplate:
 
 
 def _split(body: str) -> Iterable[tuple[str, str | None]]:
-    """Cut a template into (literal, field that follows it) pairs."""
     literal, at = "", 0
     for match in _FIELD.finditer(body):
         literal += body[at : match.start()]
@@ -200,12 +199,10 @@ def agreed_prompt(isolated: PromptTemplate, task: Task) -> PromptTemplate:
 
 
 def _template(instruction: str, body: str) -> PromptTemplate:
-    """Return a template whose fields are those of its body."""
     return PromptTemplate(instruction, body, tuple(name for _, name in _split(body) if name is not None))
 
 
 def _sets() -> dict[str, PromptSet]:
-    """Read `prompts.txt`: the prompts of every task, and of options by their letters."""
     found: dict[str, dict[str, Any]] = {}
     for part in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").split("\n== ")[1:]:
         heading, _, prompt = part.partition("\n")
@@ -220,7 +217,6 @@ _LETTERED = replace(_SETS.pop("lettered"), options="letters")
 
 
 def _query_first(template: PromptTemplate) -> PromptTemplate:
-    """Move the question block before the block that it asks about."""
     about, rest = template.body.split("\n\n", 1)
     asked, last = rest.rsplit("\n", 1)
     return replace(template, body=f"{asked}\n\n{about}\n\n{last}")

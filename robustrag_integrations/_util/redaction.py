@@ -131,7 +131,6 @@ def secrets_of(*clients: Any) -> tuple[str, ...]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield the ways in which a secret may be spelt."""
     yield secret
     raw = secret.encode("utf-8", "surrogatepass")
     yield quote(raw, safe="")
@@ -201,7 +200,6 @@ def _secrets(name: str, value: Any, depth: int, seen: dict[int, Any]) -> Iterato
 
 
 def _in_address(text: str) -> Iterator[str]:
-    """Yield user, password and keys in a URL."""
     if "://" not in text[:30]:
         return
     user, at, _ = text.partition("://")[2].partition("/")[0].rpartition("@")

@@ -432,7 +432,6 @@ class RobustAnswer:
         left_out = self.evidence.get("left_out") or ()
         told += [("Left out", restored(Claim, claim).in_words(unit)) for claim in left_out[:_MOST_SHOWN]]
         told += [("Differs", _dissent(d)) for d in self.dissent[:_MOST_SHOWN]]
-        told += [("Variant", f"{_dissent(d)}, counted apart") for d in self.variants[:_MOST_SHOWN]]
         told += [("Warning", warning) for warning in self.warnings]
         return told + [("Source", f"[{c.number}] {_names(c)}: {', '.join(c.words)[:60]}") for c in self.citations]
 
@@ -498,7 +497,6 @@ def _dissent(found: Dissent) -> str:
 
 
 def _told(found: Dissent) -> str:
-    """One answer and who gives it, as people read it."""
     named = ", ".join(printable(_SCHEME.sub("", origin), 60) for origin in found.origins[:_MOST_NAMED])
     more = f" and {len(found.origins) - _MOST_NAMED} more" if len(found.origins) > _MOST_NAMED else ""
     return f"{found.text} ({named}{more}{', unsure' * found.unsure})"

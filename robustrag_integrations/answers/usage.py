@@ -42,7 +42,6 @@ def told(usages: Iterable[Usage]) -> Usage:
 
 
 def _by_kind(usages: Sequence[Usage]) -> list[tuple[Any, ...]]:
-    """The tokens of each call, kind by kind, in the order of the fields."""
     return list(zip(*map(_NUMBERS, usages), strict=True)) or [()] * 4
 
 

@@ -146,7 +146,6 @@ def _ranks(fields: tuple[str, ...]) -> dict[str | None, int]:
 
 
 def _levels(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The metadata and the mappings within it, outer ones first."""
     levels = [metadata]
     for level in levels:
         levels += [value for value in level.values() if isinstance(value, Mapping)][: _MOST_LEVELS - len(levels)]
@@ -219,7 +218,6 @@ def _file_name(text: str) -> str:
 
 
 def _address(text: str) -> tuple[str, str] | None:
-    """Return an address without its scheme as `host[:port]/path[?query]`, and its host; None without a valid host."""
     text = re.sub(r"[\t\r\n]", "", text).partition("#")[0]  # as browsers and urllib read it
     where, _, query = text.partition("?")
     authority, _, path = where.partition("/")
@@ -264,7 +262,6 @@ def host_name(host: str) -> str | None:
 
 
 def _resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
-    """Return path segments without empty ones, "." and "..": a path that leads to the same place."""
     found: list[str] = []
     for segment in segments:
         if segment == ".." and found and found[-1] != "..":

@@ -105,7 +105,6 @@ def _names_meant(key: Any, by: GroupBy) -> Iterator[_Name]:
 
 
 def _names_of(origin: Origin | None, by: GroupBy) -> Iterator[_Name]:
-    """Yield the names by which an origin may be meant, the most precise first."""
     if origin is None:
         return
     kind = _kind_of(origin)

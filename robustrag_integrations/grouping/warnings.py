@@ -71,7 +71,6 @@ def _origin_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
 
 
 def _contradiction_warnings(passages: Sequence[Passage]) -> list[str]:
-    """Warn of passages whose entries name different origins."""
     alike: dict[tuple[str, str], list[str]] = {}
     for passage in passages:
         for other, another in passage.contradicted[1:]:
@@ -114,7 +113,6 @@ def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
 
 
 def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
-    """Warn of passages in different groups with the same text."""
     texts = [p.text if p.content is None else p.content for g in groups for p in g.passages]
     owners = [g.index for g in groups for _ in g.passages]
     members: dict[int, set[int]] = {}  # by the first passage with a text
@@ -130,7 +128,6 @@ def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
 
 
 def _named(groups: Sequence[PassageGroup]) -> str:
-    """Name the groups by their origins or passage ids."""
     names = (", ".join(g.origins) or ", ".join(p.id or "?" for p in g.passages) for g in groups[:_NAMED])
     return "; ".join(printable(name, 60) for name in names) + ("; ..." if len(groups) > _NAMED else "")
 

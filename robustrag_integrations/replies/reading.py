@@ -6,7 +6,6 @@ model write costs the group of that passage alone.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,9 +37,6 @@ _FIXES = {
     _NO_ANSWER: "turn reasoning off",
     _EMPTY: "look at what the model sends: its server or class may leave out that it thinks and never answers",
 }
-_WINDOW = re.compile(
-    r"context.{0,3}(?:length|window)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens", re.I
-)
 
 
 def counted(response: Response, cut_replies: CutReplies = "abstain") -> Response:
@@ -97,9 +93,8 @@ def reply_warnings(responses: Sequence[Response]) -> list[str]:
     refused = sum(r.refusal is not None for r in responses)
     found = []
     if failed:
-        fix = "; of a long file, keep fewer passages (per_origin=)" if any(map(_WINDOW.search, failed)) else ""
         why = printable(redacted(failed[0]), 200)
-        found.append(f"{len(failed)} of {total} groups failed ({why}); these count as abstentions{fix}")
+        found.append(f"{len(failed)} of {total} groups failed ({why}); these count as abstentions")
     if refused:
         found.append(f"the model refused to answer {refused} of {total} groups; these abstain")
     noted = [r for r in responses if r.note is not None and r.refusal is None and r != BLANK]

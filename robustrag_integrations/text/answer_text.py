@@ -73,7 +73,6 @@ def without_citations(text: str) -> str:
 
 
 def _closing_brace(text: str, start: int) -> int:
-    """Return the place of the brace that closes the one before `start`, at most 500 characters on, else the end."""
     depth = 1
     for position in range(start, min(len(text), start + 500)):
         depth += {"{": 1, "}": -1}.get(text[position], 0)

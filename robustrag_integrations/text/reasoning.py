@@ -134,7 +134,6 @@ def _meaning(match: re.Match[str]) -> tuple[str, str]:
 
 
 def _unfinished_mark(text: str) -> re.Match[str] | None:
-    """Return the unfinished mark at the end of a text."""
     begun = _begun(text)
     if begun is None:
         return None

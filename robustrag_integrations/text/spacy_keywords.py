@@ -100,14 +100,12 @@ class SpacyKeywordExtractor:
 
 @cache
 def _loaded(pipeline: str) -> Language:
-    """Load a pipeline by name or folder, once per process."""
     import spacy
 
     return spacy.load(pipeline)
 
 
 def _whole_reply(lines: list[str]) -> list[str]:
-    """A short reply, without its article."""
     words = " ".join(lines).split()
     if len(words) > 1 and words[0].casefold() in ("the", "a", "an"):
         words = words[1:]
