@@ -1,17 +1,14 @@
-"""Makes hostile text safe to show on a terminal, and rounds numbers for tables: halves go up, as on paper."""
+"""Makes hostile text safe to show on a terminal."""
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal
 
 UNSEEN = "\U000e0000-\U000e007f\U000e0100-\U000e01ef"
 """Tag characters and variation selectors, in which any text can be written that nobody sees: a class for patterns."""
 
-_CONTEXT = Context(prec=400)  # digits of the largest float, and those after the point
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
 
 
@@ -51,12 +48,5 @@ def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, limits: t
 
 
 def decimals(value: float, digits: int = 0, scale: int = 1) -> str:
-    """Format a number with this many digits after the point, times `scale`; 12.5 becomes 13, where `format` makes 12.
-
-    12 significant digits tell of it, so that the error of a sum of floats rounds nothing down.
-    """
-    if not math.isfinite(value):
-        return str(float(value))
-    exact = Decimal(f"{value:.12g}") * scale
-    shown = f"{exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _CONTEXT):f}"
-    return shown[1:] if shown.startswith("-") and not shown.strip("-0.") else shown
+    """Format a number with this many digits after the point, times `scale`."""
+    return f"{value * scale + 0.0:.{digits}f}"
