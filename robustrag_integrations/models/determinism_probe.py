@@ -35,13 +35,7 @@ _TOPICS = ("bread", "clouds", "chess", "bees", "glass", "tides", "paper", "train
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison of the replies to equal prompts.
-
-    Attributes:
-        replies: number of replies.
-        failed: number of calls that failed; these are not compared.
-        differed: number of replies that are not word for word the most frequent one that their prompt got alone.
-    """
+    """How many replies to equal prompts came, failed, and differed from the most frequent one that came alone."""
 
     replies: int
     failed: int
@@ -50,13 +44,9 @@ class Compared:
 
 @dataclass(frozen=True)
 class RepeatFindings:
-    """The findings of a repeat probe.
+    """The findings of a repeat probe: numbers of prompts, of repeats and of others beside each, and what was compared.
 
     Attributes:
-        model: the model's description.
-        prompts: number of different prompts that were repeated.
-        repeats: number of times each was asked, alone and under load.
-        load: number of other prompts beside each under load.
         alone: one at a time, nothing else under way from here.
         under_load: with other prompts in the same call.
         examples: of each prompt that got several replies, two of them, cut to 200 characters.
@@ -110,10 +100,6 @@ def probe_determinism(
         load: number of other prompts, of other lengths, beside each under load. Set it to the traffic that you expect,
             and the model's `max_concurrency` above it, or they wait for each other here.
         on_progress: told how many calls are done, and of how many.
-
-    Raises:
-        ValueError: nothing to ask, or a number is too small.
-        ModelError: no prompt got two replies to compare.
     """
     check_at_least(2, repeats=repeats)
     check_at_least(1, load=load)

@@ -18,11 +18,8 @@ class IncrementalDetokenizer:
     """Turns tokens into text that may be shown so far: complete characters only, cut at a stop string.
 
     Attributes:
-        codec: tokens to text.
-        stop: strings that end the text.
         before_marks: True if a mark of reasoning (`text.reasoning`) ends the text, too.
-        tokens: the tokens so far.
-        shown: their text, as far as it may be shown.
+        shown: the text so far, as far as it may be shown.
         stopped: True if a stop string or a mark ended it.
         ended: True if the model ended it.
         reasons: True if it was a mark.

@@ -56,12 +56,9 @@ class OpenTrees:
 
 @dataclass(frozen=True)
 class Branch:
-    """A step down the tree of prefixes.
+    """A step down the tree of prefixes, in a session of `OpenTrees`; the new token is the last.
 
-    Attributes:
-        session: the place of a session of `OpenTrees`.
-        prefix: all tokens of the answer so far, the new one last.
-        only_child: True if nothing else will branch off the prefix before this token, so that its state can be used up.
+    `only_child`: nothing else will branch off the prefix before this token, so that its state can be used up.
     """
 
     session: int
@@ -73,11 +70,8 @@ class Branch:
 class Grow:
     """A request to score these prefixes; the reply is one `Distributions` each, in order.
 
-    States of prefixes shorter than the parents of these are not needed any more, the roots excepted.
-
-    Attributes:
-        branches: the prefixes.
-        exact: True if only the numbers of inference will do: those given before had too much noise.
+    States of prefixes shorter than the parents of these are not needed any more, the roots excepted. `exact`: only the
+    numbers of inference will do, as those given before had too much noise.
     """
 
     branches: tuple[Branch, ...]
@@ -113,10 +107,8 @@ class _Rows:
     """A session's rows after a prefix, in fixed point.
 
     Attributes:
-        scores: [rows, V].
-        fallbacks: the tokens that may be the no-retrieval token.
-        noise: a bound on the distance of each score from that of inference.
-        sure: True if inference has the same fallbacks.
+        scores: [rows, V], each at most `noise` from that of inference.
+        fallbacks: the tokens that may be the no-retrieval token; those of inference if `sure`.
     """
 
     scores: FixedPoint

@@ -36,11 +36,7 @@ def fixed_point(probabilities: NDArray[np.floating]) -> FixedPoint:
 
 
 def most_probable(distribution: NDArray[np.floating]) -> int:
-    """Return the most probable token of a trusted prompt's distribution [V], the lowest id among equals.
-
-    Raises:
-        ValueError: it holds no probabilities.
-    """
+    """Return the most probable token of a trusted prompt's distribution [V], the lowest id among equals."""
     if not np.isfinite(distribution).all():
         raise ValueError(
             "the model gives no probabilities, not even without passages; its weights hold NaN or infinity"
@@ -74,13 +70,7 @@ class TokenChoice:
 
 
 def choose_token(scores: FixedPoint, no_retrieval_token: int, eta: int) -> TokenChoice:
-    """Return the next token (Algorithm 2, lines 8-14).
-
-    Args:
-        scores: [n, V] fixed-point distributions of the groups that did not abstain, n >= 1, V >= 2.
-        no_retrieval_token: t0, what the model would say with no passages.
-        eta: probability threshold in units of 2**-40.
-    """
+    """Return the next token (Algorithm 2, lines 8-14), from the [n, V] scores of the groups that did not abstain."""
     total = scores.sum(axis=0)
     top = int(total.argmax())
     best, total[top] = int(total[top]), -1

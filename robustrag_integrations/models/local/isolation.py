@@ -86,8 +86,7 @@ class Isolation:
     Attributes:
         rows: the prompts.
         padded: the rows to run them in, those of padding included.
-        exact: True if no bit of the target moved, in what was computed after the prompts and a token more, nor in the
-            keys and values that later tokens depend on.
+        exact: True if no bit of the target moved, in logits, keys and values.
         coupled: why rows depend on each other by design; None if nothing says so.
         repeatable: True if the target alone computes the same bits twice; tried where no shape is exact.
     """
@@ -107,9 +106,11 @@ def in_words(results: Sequence[Isolation]) -> str:
     if moving is None:
         rows = ", ".join(f"{f.rows}" + f" as {f.padded}" * (f.padded > f.rows) for f in results)
         return f"probed: not a bit of a row depends on other rows (rows: {rows})"
-    why = moving.coupled or ("" if moving.repeatable else "one alone gives other numbers each time")
-    moved = f"probed: {moving.rows} rows of a batch move each other's numbers, and each is read in a batch of its own"
-    return f"{moved}; {why}" if why else moved
+    why = "" if moving.repeatable else "; one alone gives other numbers each time"
+    why = f"; {moving.coupled}" if moving.coupled else why
+    return (
+        f"probed: {moving.rows} rows of a batch move each other's numbers, and each is read in a batch of its own{why}"
+    )
 
 
 class IsolationProbe:
@@ -129,14 +130,7 @@ class IsolationProbe:
         self._results.clear()
 
     def steps(self, rules: MaskRules, rows: int, columns: int, longest: int) -> Isolation:
-        """Probe so many prompts that take decoding steps together.
-
-        Args:
-            rules: the model's attention masks.
-            rows: the number of prompts.
-            columns: the columns that all rows attend to.
-            longest: the most tokens of a prompt.
-        """
+        """Probe so many prompts of at most `longest` tokens that take steps together and attend to so many columns."""
         return self._results.get((rows, columns), lambda: self._probe(rules, rows, columns, longest))
 
     def _probe(self, rules: MaskRules, rows: int, columns: int, longest: int) -> Isolation:
@@ -149,19 +143,15 @@ class IsolationProbe:
         read.open()
         trial = _Trial(self._lm, rules, columns, read.key_values().layers)
         tried = [_layouts(rows, longest, vocabulary, extreme, length) for length in (_SHORT, longest)]
-        for padded in () if coupled else _padded_counts(rows):
+        blocks = {-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)}  # in which kernels work
+        for padded in () if coupled else sorted(blocks):
             hides = self._lm.dtype in (torch.bfloat16, torch.float16)  # rounding shows little of the order
             if not any(trial.moves(padded, t) for t in tried) and not (hides and sums_differ(self._lm, padded)):
                 return Isolation(rows, padded)
         return Isolation(rows, rows, False, coupled, trial.repeats(tried[-1]))
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """A batch to test: the tokens of its rows, and the indices of the target among them."""
-
-    rows: tuple[Text, ...]
-    targets: tuple[int, ...]
+_Layout = tuple[tuple[Text, ...], tuple[int, ...]]  # the tokens of a batch's rows, and the places of the target
 
 
 def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int], length: int) -> list[_Layout]:
@@ -174,25 +164,13 @@ def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int], l
     for first in (0, 1):
         texts = [neighbours[(row // 2 + first) % len(neighbours)] for row in range(rows)]
         targets = tuple(range(first, rows, 2))
-        layouts.append(_Layout(tuple(target if row in targets else t for row, t in enumerate(texts)), targets))
+        layouts.append((tuple(target if row in targets else t for row, t in enumerate(texts)), targets))
     return layouts
-
-
-def _padded_counts(rows: int) -> list[int]:
-    """Return the numbers of rows to try: as given, and padded to the sizes of blocks in which kernels work."""
-    return sorted({-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)})
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """A step of rows that hold columns of a text, each from another place on.
-
-    Attributes:
-        lm: the model.
-        rules: its attention masks.
-        columns: the columns that all rows attend to.
-        layers: the text's keys and values [1, heads, tokens, width].
-    """
+    """A step of rows that hold columns of a text, each from another place on; `layers` are its keys and values."""
 
     lm: CausalLM
     rules: MaskRules
@@ -202,9 +180,9 @@ class _Trial:
     def moves(self, padded: int, layouts: Sequence[_Layout]) -> bool:
         """True if the target's bits are not the same everywhere."""
         expected: list[torch.Tensor] = []
-        for layout in layouts:
-            for at, numbers in enumerate(self._numbers(layout.rows, padded)):
-                bits = _bits(numbers[list(layout.targets)])
+        for rows, targets in layouts:
+            for at, numbers in enumerate(self._numbers(rows, padded)):
+                bits = _bits(numbers[list(targets)])
                 if at == len(expected):
                     expected.append(bits[0].clone())
                 if not torch.equal(bits, expected[at].expand_as(bits)):
@@ -213,8 +191,8 @@ class _Trial:
 
     def repeats(self, layouts: Sequence[_Layout]) -> bool:
         """Tell whether the target, read alone before and after other texts, has the same bits each time."""
-        target = layouts[0].rows[layouts[0].targets[0]]
-        texts = (target, *layouts[1].rows[1:2], target)
+        target = layouts[0][0][0]
+        texts = (target, *layouts[1][0][:1], target)
         runs = [[_bits(numbers).clone() for numbers in self._numbers((text,), 1)] for text in texts]
         return all(map(torch.equal, runs[0], runs[-1]))
 

@@ -1,9 +1,8 @@
 """Local transformers models: greedy text, and next-token probabilities for decoding aggregation.
 
 Numerics are part of the threat model: padding, batch size and kernels must not let one passage move another group's
-numbers. Every isolated prompt is therefore read in a batch of its own, or on an accelerator in a shape that no other
-prompt decides. Decoding steps are batched, in shapes that no passage decides, and rows are never dropped. A probe on
-the model itself tests that this is enough (`isolation`).
+numbers. Every prompt is therefore read in a batch of its own; decoding steps are batched, in shapes that no passage
+decides, and rows are never dropped. A probe on the model itself tests that this is enough (`isolation`).
 """
 
 from __future__ import annotations
@@ -63,20 +62,13 @@ class LocalModel(TextModel, DecodingModel):
         max_context_tokens: number of tokens of passages that each group may have; longer ones are cut, with a warning.
         max_new_tokens: the longest isolated or final answer, in tokens (decoding aggregation has a setting of its own).
         stop: strings that end a text; default an empty line for base models, none for chat models.
-        chat: True to use the tokenizer's chat template; None: if it has one. Reasoning is turned off where the
-            template has a switch for it (`enable_thinking` and the like).
+        chat: True to use the tokenizer's chat template, with reasoning turned off where it has a switch for that; None:
+            if it has one.
         template_options: variables of the chat template, such as `{"enable_thinking": True}`; these take precedence.
         name: the model's name in reports.
-        share_prefixes: True if prefixes that prompts have in common are computed once, where the model's architecture
-            allows it (see `why_not_shared`).
-        prefix_cache_bytes: number of bytes of keys and values of such prefixes that are kept from one call to the next,
-            the most recently used ones, and in what is left of the last isolated prompts, for `score`; 0 shares within
-            a call only.
-        prefill_tokens: number of tokens that are read in one forward pass; more are read in several, which bounds the
-            memory that activations take.
-
-    Raises:
-        TypeError, ValueError: this is no torch model, it is in training mode, or a setting is out of range.
+        share_prefixes: True if what prompts begin with is read once, where the architecture allows it.
+        prefix_cache_bytes: bytes of such prefixes, and in what is left of the last prompts, kept between calls.
+        prefill_tokens: number of tokens read in one forward pass, which bounds the memory that activations take.
     """
 
     def __init__(
@@ -134,10 +126,6 @@ class LocalModel(TextModel, DecodingModel):
             dtype: `float32`, `bfloat16`, `float16`, `float64`, or `auto` for the checkpoint's own; default `float32` on
                 the CPU, `auto` on an accelerator.
             settings: the constructor's keyword arguments.
-
-        Raises:
-            ModelError: the model cannot be loaded.
-            ValueError: there is no such precision.
         """
         place = torch.device(device if device is not None else "cuda" if torch.cuda.is_available() else "cpu")
         precision = str(dtype or ("float32" if place.type == "cpu" else "auto")).removeprefix("torch.")
@@ -160,8 +148,8 @@ class LocalModel(TextModel, DecodingModel):
             ) from error
         if missing := sorted(loaded["missing_keys"]):
             raise ModelError(
-                f"the model {name_or_path!r} lacks {len(missing)} of its weights ({missing[0]}, ...) and would answer "
-                "at random; its config.json may belong to another checkpoint"
+                f"the model {name_or_path!r} lacks {len(missing)} of its weights ({missing[0]}, ...): config.json may "
+                "belong to another checkpoint"
             )
         return cls(model.to(place).eval(), tokenizer, **{"name": str(name_or_path), **settings})
 
@@ -220,10 +208,7 @@ class LocalModel(TextModel, DecodingModel):
         return self._reader.why_not_shared
 
     def forget_prefixes(self) -> None:
-        """Drop the kept prefixes, and what was measured on the model.
-
-        Frees their memory, and is needed after changes to the model other than weights.
-        """
+        """Drop the kept prefixes, and what was measured: needed after changes to the model other than weights."""
         self._reader.forget()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
@@ -247,13 +232,9 @@ class LocalModel(TextModel, DecodingModel):
         return self._encoder.frame.reasons is None and bool(self._codec.ends or self.writer.stop)
 
     def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """Read each text behind each prompt, in batches of one prompt.
+        """Read each text behind each prompt; prompts that `generate` read just before are not read again.
 
-        What `generate` has read of these prompts just before is not read again, as far as `prefix_cache_bytes` go. A
-        text of more tokens than `max_new_tokens`, or of none, is no whole reply: it gets the lowest score.
-
-        Returns:
-            Per prompt, a log-probability of at least -10,000 per text; None where a weight is NaN.
+        A text of more tokens than `max_new_tokens`, or of none, is no whole reply: it has the lowest score, -10,000.
         """
         if not self.can_score:
             return [None] * len(prompts)
@@ -293,11 +274,7 @@ class LocalModel(TextModel, DecodingModel):
             yield piece
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
-        """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls.
-
-        Raises:
-            ModelError: the chat template begins replies with reasoning.
-        """
+        """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls."""
         self._encoder.refuse_reasoning()
         encoded, longest = self._encode([*prompts, no_retrieval], "isolated", max_new_tokens)
         room = max(max_new_tokens, sum(len(tokens) - 1 for tokens in self._abstentions))
@@ -326,11 +303,7 @@ class LocalModel(TextModel, DecodingModel):
     def _encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
         """Encode prompts; return their tokens, and the most tokens that each could have had with any other passage.
 
-        For isolated prompts that follows from the settings and the text around the passages, never from a passage; for
-        a final prompt, a batch of its own, from its length.
-
-        Raises:
-            ValueError: the query leaves no room for passages in the context window.
+        For isolated prompts that follows from the settings and the text around the passages, never from a passage.
         """
         frame, window = max(map(self._encoder.frame_length, prompts)), self._lm.window
         room = window - 1 - frame - max_new_tokens - max(map(len, self._abstentions))
