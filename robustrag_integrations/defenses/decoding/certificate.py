@@ -23,7 +23,7 @@ from robustrag_integrations.certification.findings import (
     smaller_size_fails,
 )
 from robustrag_integrations.certification.isolated import NOTHING
-from robustrag_integrations.defenses.decoding.plan import extend, largest_shift, rows_too_noisy, unsettled, who_answers
+from robustrag_integrations.defenses.decoding.plan import ROWS_MOVE, extend, unsettled, who_answers
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.token_choice import (
     ONE,
@@ -193,10 +193,9 @@ class _Walk:
         request = OpenTrees(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
         openings: Sequence[Opening] = yield request
         self.ledger.spent += len(batches)
-        for batch, opening in zip(batches, openings, strict=True):
-            if largest_shift(opening.distributions.moved, len(batch)) > settings.slack_units:
-                self._give_up(rows_too_noisy(opening.distributions.moved, settings))
-                return [], {}
+        if any(opening.distributions.moved for opening in openings):
+            self._give_up(ROWS_MOVE)
+            return [], {}
         read = list(zip(batches, (o.abstention for o in openings), strict=True))
         answering = {(s, r) for s, (groups, p) in enumerate(read) for r in who_answers(groups, p, settings.gamma)}
         unsure = {(s, r) for s, (groups, p) in enumerate(read) for r in unsettled(groups, p, settings)}

@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING
 from robustrag_integrations.answers.answer import GroupReport
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.token_choice import (
-    NO_TOKEN,
     ONE,
     FixedPoint,
     TokenChoice,
     choose_token,
     fixed_point,
-    is_clear,
     is_decided,
     most_probable,
     step_radius,
@@ -40,6 +38,8 @@ from robustrag_integrations.text.abstention import is_abstention
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+ROWS_MOVE = "probabilities of this model can move for the same prompt (`numerics` of the model says why)"
 
 
 def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCodec) -> Steps[Draft]:
@@ -116,19 +116,6 @@ def extend(text: IncrementalDetokenizer, token: int, max_new_tokens: int) -> tup
     return piece, text.stopped or len(text.tokens) == max_new_tokens
 
 
-def largest_shift(noise: float, groups: int) -> int:
-    """Bound the error of a gap between two sums over so many groups, in units of 2**-40, by each probability's."""
-    return math.ceil(2 * max(1, groups) * noise * ONE)
-
-
-def rows_too_noisy(noise: float, settings: DecodingSettings) -> str:
-    """Explain why nothing is promised of a model whose probabilities move by so much for the same prompt."""
-    return (
-        f"each probability of this model can move by {noise:.1e} for the same prompt, and their sums by more than "
-        f"slack={settings.slack_units / ONE:.1e} allows for (`numerics` of the model says why)"
-    )
-
-
 @dataclass(frozen=True)
 class _Step:
     """One decoding step.
@@ -179,7 +166,7 @@ class _Told:
     Attributes:
         copies: per answering group, the first one with the very same text, if such groups share one vote.
         radius: the smallest radius of a step.
-        noise: how far other groups' content may move a probability.
+        moved: True if other groups' content may move a probability.
         undecided: number of steps that a top-K list leaves open.
         choices: the choice of each step.
         own: per step and answering group, the token it would have said.
@@ -189,7 +176,7 @@ class _Told:
     truncated: tuple[bool, ...] = ()
     failures: tuple[str | None, ...] = ()
     radius: int = 0
-    noise: float = 0.0
+    moved: bool = False
     undecided: int = 0
     choices: list[TokenChoice] = field(default_factory=list)
     own: list[list[int]] = field(default_factory=list)
@@ -202,7 +189,7 @@ class _Told:
     def take(self, step: _Step, distributions: Distributions, settings: DecodingSettings) -> None:
         """Take in one step."""
         self.failures = distributions.failures or self.failures
-        self.noise = max(self.noise, distributions.moved)
+        self.moved = self.moved or distributions.moved > 0
         self.undecided += not step.decided
         self.radius = self._radius(step, distributions, settings)
         self.choices.append(step.choice)
@@ -210,15 +197,10 @@ class _Told:
 
     def _radius(self, step: _Step, distributions: Distributions, settings: DecodingSettings) -> int:
         """Return the largest r, at most that of the steps before, such that replacing r groups keeps the token."""
-        shift, fallback = largest_shift(distributions.moved, len(self.answering)), step.fallback
-        if shift > settings.slack_units:
+        if distributions.moved:
             return 0
-        if shift and not is_clear(distributions.no_retrieval, distributions.noise):
-            if step.choice.indecisive:
-                return 0
-            fallback = NO_TOKEN  # the top token has to be forced
         slack = settings.slack_units + step.error
-        return step_radius(step.scores, step.choice, fallback, settings.eta_units, slack, self.radius)
+        return step_radius(step.scores, step.choice, step.fallback, settings.eta_units, slack, self.radius)
 
 
 def _copies(groups: Sequence[PassageGroup], answering: Sequence[int]) -> dict[int, int | None]:
@@ -241,8 +223,8 @@ def _warnings(told: _Told, text: IncrementalDetokenizer, settings: DecodingSetti
             f"at {told.undecided} of {len(told.choices)} steps the top-K list of the model does not decide which token "
             "is best, so the radius is 0; ask for a longer list (top_logprobs)"
         )
-    if largest_shift(told.noise, len(told.answering)) > settings.slack_units:
-        yield f"the radius is 0: {rows_too_noisy(told.noise, settings)}"
+    if told.moved:
+        yield f"the radius is 0: {ROWS_MOVE}"
     if text.reasons:
         yield (
             "the model began to reason, and decoding ended before that: turn reasoning off in its chat template "

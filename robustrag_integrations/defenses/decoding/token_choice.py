@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 ONE = 1 << 40  # probability 1
-NO_TOKEN = -1  # in place of a no-retrieval token that may be another one
 FixedPoint = NDArray[np.int64]
 
 
@@ -42,12 +41,6 @@ def most_probable(distribution: NDArray[np.floating]) -> int:
             "the model gives no probabilities, not even without passages; its weights hold NaN or infinity"
         )
     return int(distribution.argmax())
-
-
-def is_clear(distribution: NDArray[np.floating], noise: float) -> bool:
-    """True if the most probable token of [V] stays the same when each probability is off by up to `noise`."""
-    second, first = np.partition(distribution.astype(np.float64), -2)[-2:]
-    return bool(first - second > 2 * noise)
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,7 @@ class SinglePrompt(_Rows):
     """A batch of one prompt. A token's column is its position.
 
     Args:
-        lm: the model.
-        rules: its attention masks.
+        lm, rules: the model and its attention masks.
         prefix: what was read of the prompt.
         rest: the token ids of the rest, at least one.
         room: columns for what comes after the prompt: strings to be scored, the answer.
@@ -213,8 +212,7 @@ class PromptRows(_Rows):
     """Several prompts, each read by itself, that take decoding steps together: rows of one cache.
 
     Args:
-        lm: the model.
-        rules: its attention masks.
+        lm, rules: the model and its attention masks.
         rows: the number of prompts; rows of padding are neither counted nor returned.
         step_rows: the number of rows of a decoding step, those of padding included.
         columns: the columns that every row's step attends to.

@@ -10,12 +10,9 @@ from typing import Any
 from robustrag_integrations.text.reasoning import parts_of
 
 _SLOT = "robustrag-prompt-goes-here"
-_NAMES = ("enable_thinking", "thinking", "enable_reasoning", "reasoning", "use_thinking", "think")
 # Switches of templates, with values for off and on. One counts where the two give different prompts.
-_SWITCHES: dict[str, tuple[Any, Any]] = {
-    **dict.fromkeys(_NAMES, (False, True)),
-    "thinking_budget": (0, 4096),
-}
+_FLAGS = ("enable_thinking", "thinking", "enable_reasoning", "reasoning", "use_thinking", "think")
+_SWITCHES: dict[str, tuple[Any, Any]] = {**dict.fromkeys(_FLAGS, (False, True)), "thinking_budget": (0, 4096)}
 
 
 @dataclass(frozen=True)

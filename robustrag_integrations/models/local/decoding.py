@@ -42,12 +42,7 @@ class GreedyWriter:
     max_new_tokens: int
 
     def together(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> list[Response]:
-        """Answer all prompts as one batch; one with a token whose lead other shapes could turn is asked again alone.
-
-        Args:
-            prompts: the prompts to answer.
-            longest: per prompt, the most tokens that it could have had, whatever its passage.
-        """
+        """Answer all prompts as one batch; one with a token whose lead other shapes could turn is asked again alone."""
         if len(prompts) == 1:
             return [self.alone(prompts[0])]
         batch, _ = self.reader.together(prompts, longest, self.max_new_tokens, keep=True)
@@ -131,7 +126,7 @@ class LocalSession(DecodingSession):
         batch: the rows, not read yet.
         abstentions: the token sequences that spell an abstention.
         truncated: per group, whether its passages were cut.
-        noise: a bound on how far a row's probabilities may move.
+        noise: as of `Distributions`.
         lengths: per row, the tokens of its prompt.
     """
 

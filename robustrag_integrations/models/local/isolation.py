@@ -56,14 +56,7 @@ class ModelMemo(Generic[T]):
     def get(self, key: Hashable, measure: Callable[[], T]) -> T:
         """Return the value of a key, measured if need be; concurrent callers wait."""
         weights = self._lm.fingerprint()
-        machine = (
-            self._lm.device,
-            self._lm.dtype,
-            torch.get_num_threads(),
-            torch.get_float32_matmul_precision(),
-            torch.are_deterministic_algorithms_enabled(),
-            torch.backends.mkldnn.enabled,
-        )
+        machine = (self._lm.device, self._lm.dtype, torch.get_num_threads(), torch.get_float32_matmul_precision())
         with self._lock:
             if weights != self._weights:
                 self._values.clear()

@@ -1,7 +1,4 @@
-"""A transformers causal language model as a function, its attention masks, and what couples rows in it by design.
-
-The function takes tokens and gives float32 logits; keys and values go into a cache.
-"""
+"""A transformers causal language model as a function, its attention masks, and what couples rows in it by design."""
 
 from __future__ import annotations
 
@@ -43,21 +40,18 @@ class CausalLM:
         return config.get_text_config() if hasattr(config, "get_text_config") else config
 
     @property
-    def _embeddings(self) -> torch.Tensor:
-        weight: torch.Tensor = self.model.get_input_embeddings().weight
-        return weight
+    def _embeddings(self) -> Any:
+        return self.model.get_input_embeddings().weight
 
     @property
     def device(self) -> torch.device:
         """The device for token ids."""
-        device: torch.device = self._embeddings.device
-        return device
+        return self._embeddings.device
 
     @property
     def dtype(self) -> torch.dtype:
         """The precision of the weights."""
-        dtype: torch.dtype = self._embeddings.dtype
-        return dtype
+        return self._embeddings.dtype
 
     @property
     def window(self) -> int:
@@ -69,7 +63,8 @@ class CausalLM:
         config = self.config
         limit = int(getattr(config, "max_position_embeddings", None) or 0)
         limit = limit if limit > 0 else _NO_LIMIT
-        for rope in _rope_parameters(config):
+        ropes = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+        for rope in [v for v in ropes.values() if isinstance(v, dict)] or [ropes]:  # one for each kind of layer
             if rope.get("rope_type", "default") not in _FIXED_FREQUENCIES:
                 trained = rope.get("original_max_position_embeddings")
                 limit = min(limit, int(trained or getattr(config, "original_max_position_embeddings", None) or limit))
@@ -125,26 +120,15 @@ def memory_explained() -> Iterator[None]:
         raise
 
 
-def _rope_parameters(config: Any) -> list[dict[str, Any]]:
-    """Return the settings of the rotary position encoding, one for each kind of layer."""
-    found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
-    return [v for v in found.values() if isinstance(v, dict)] or [found]
-
-
 class NoExplicitMasks(Exception):
     """A mask cannot determine which tokens the model's attention sees; the message says why."""
 
 
 @dataclass(frozen=True)
 class MaskRules:
-    """Attention masks in the form that a model takes.
+    """Attention masks in the form that a model takes."""
 
-    Attributes:
-        windows: per kind of attention layer, how far back it sees, in tokens; None for no limit.
-        dtype: the mask's.
-    """
-
-    windows: Mapping[str, int | None]
+    windows: Mapping[str, int | None]  # per kind of attention layer, how far back it sees, in tokens; None: no limit
     dtype: torch.dtype
 
     @property
@@ -168,21 +152,18 @@ class MaskRules:
         """Build an attention mask as the model takes it; always explicit, whatever the rows hold.
 
         Args:
-            queries: [rows, Q] positions of the tokens that are read now; NOWHERE for padding.
-            keys: [rows, K] positions of everything in the cache, those tokens last.
-            visible: [Q, C], or [rows, Q, C]: which of the last C columns each token may see, where order alone does not
-                decide it, as with branches of a tree side by side. None: everything before it.
+            queries: [rows, Q] positions of the tokens that are read now.
+            keys: [rows, K] positions of everything in the cache, those tokens last; NOWHERE for padding.
+            visible: [Q, C], which of the last C columns each token may see, where order alone does not decide it.
         """
         ahead = queries[:, :, None] - keys[:, None, :]
         seen = ahead >= 0
         if visible is not None:
             seen[:, :, keys.shape[1] - visible.shape[-1] :] &= visible
-        masks = {k: self._additive(seen if w is None else seen & (ahead < w)) for k, w in self.windows.items()}
+        shown = {kind: seen if w is None else seen & (ahead < w) for kind, w in self.windows.items()}
+        least = torch.finfo(self.dtype).min
+        masks = {k: torch.zeros_like(s, dtype=self.dtype).masked_fill_(~s, least)[:, None] for k, s in shown.items()}
         return masks if len(masks) > 1 else next(iter(masks.values()))
-
-    def _additive(self, seen: torch.Tensor) -> torch.Tensor:
-        hidden = torch.finfo(self.dtype).min
-        return torch.zeros_like(seen, dtype=self.dtype).masked_fill_(~seen, hidden)[:, None]
 
 
 def _kinds(config: Any) -> tuple[str, ...]:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 def known_noise(lm: CausalLM) -> bool:
     """Tell whether a model's float noise is of the size that the margins assume: all in full float32 precision.
 
-    In half precision, noise is as large as the differences between tokens. And where noise can send a token to another
-    expert, or tokens share a scale, it grows now and then, and not where it was measured.
+    Where noise can send a token to another expert, or tokens share a scale, it grows, and not where it was measured.
     """
     return (
         torch.get_float32_matmul_precision() == "highest"
@@ -49,13 +48,9 @@ def leads(logits: torch.Tensor) -> list[float]:
 
 
 class LocalTree(DecodingTree):
-    """A growing tree of tokens, the same behind all rows of a batch.
+    """A growing tree of tokens, the same behind all rows of a `filled_up` cache, which it appends to.
 
-    Args:
-        lm: the model.
-        rules: its attention masks.
-        cache: what the rows have read, `filled_up`; the tree appends to it.
-        lengths: per row, its own columns.
+    `lengths` are the rows' own columns.
     """
 
     def __init__(self, lm: CausalLM, rules: MaskRules, cache: BatchKVCache, lengths: Sequence[int]) -> None:
