@@ -25,11 +25,9 @@ Scores = Sequence[float]  # of one prompt: per text, the log-probability that it
 LEAST_NOISE = 2.0**-15  # the smallest bound on float noise, and the most that float32 explains
 SAFETY = 32  # the bound is this multiple of the measurement
 
+# How far apart two scores of `TextModel.score` must be for their order to say anything, in nats: a ratio of 1.6. In
+# other shapes, no difference of two moved by more than 0.1 in bfloat16, 0.3 below -10 (Qwen 2.5 of 0.5 billion).
 SCORE_NOISE = 0.5
-"""How far apart two scores of `TextModel.score` must be for their order to say anything, in nats: a ratio of 1.6.
-
-Read in other shapes, no difference of two moved by more than 0.1 in bfloat16, 0.3 below -10 (Qwen 2.5 of 0.5 billion).
-"""
 
 
 @dataclass(frozen=True)
@@ -240,26 +238,20 @@ class Distributions:
     """Next-token probabilities, float32 or float64.
 
     Attributes:
-        groups: [m, V], a row per group in the order of the prompts.
-        no_retrieval: [V], for the prompt without passages.
         noise: bound on how far each probability may be from the one that inference computes with other content in the
             other groups; 0.0 if they are equal, 1.0 if nothing is known. Certificates rely on it.
         unlisted: per group, how far its probabilities together may exceed the stated ones, where the model gives only
             some of them (a top-K list); the others stand as 0. Empty: all are given.
-        failures: per group, why it could not be asked (its row is then 0); empty: none failed.
-        spent: per row, the question alone last, the tokens of the whole session so far; empty: not counted.
-        calls, rounds: the requests (or rows and steps in this process), and how often replies were waited for; None:
-            once for each request of the plan.
     """
 
-    groups: NDArray[np.floating]
-    no_retrieval: NDArray[np.floating]
+    groups: NDArray[np.floating]  # [m, V], a row per group in the order of the prompts
+    no_retrieval: NDArray[np.floating]  # [V], for the prompt without passages
     noise: float = 0.0
     unlisted: tuple[float, ...] = ()
-    failures: tuple[str | None, ...] = ()
-    spent: tuple[Usage, ...] = ()
-    calls: int = 0
-    rounds: int | None = None
+    failures: tuple[str | None, ...] = ()  # per group, why it could not be asked (its row is 0); empty: none failed
+    spent: tuple[Usage, ...] = ()  # per row, the question alone last, of the session so far; empty: not counted
+    calls: int = 0  # requests, or rows and steps in this process
+    rounds: int | None = None  # of waiting for replies; None: one for each request of the plan
 
     def __post_init__(self) -> None:
         if self.unlisted and not self.noise >= max(self.unlisted):  # which a token that is not listed may have

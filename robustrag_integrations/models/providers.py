@@ -219,7 +219,7 @@ class NamedModel:
             if setting not in self._provider.takes:
                 raise ValueError(f"{setting} goes with {forms_that_take(setting)}, not with {self.name!r}")
         check_at_least(1, **{name: n for name in _COUNTS if (n := getattr(self, name)) is not None})
-        if self.dtype is not None and self.dtype not in DTYPES:
+        if self.dtype not in (None, *DTYPES):
             raise ValueError(f"dtype={self.dtype!r:.80} must be one of {', '.join(DTYPES)}")
         if self.base_url is not None and not str(self.base_url).startswith(("http://", "https://")):
             raise ValueError(f"base_url={self.base_url!r:.200} must start with http:// or https://")

@@ -1,10 +1,7 @@
 """Where calls run: functions in daemon threads, coroutines of synchronous callers in an event loop in the background.
 
 `concurrent.futures` and anyio wait for their threads when the interpreter ends, so that one call that hangs would keep
-the process alive for ever. These are daemons.
-
-SystemExit (`sys.exit` in a client) and GeneratorExit become a ModelError where a model's function is called: its call
-has failed, and the program and the other calls go on. KeyboardInterrupt and cancellations pass.
+the process alive for ever. Exits of a model's function (`sys.exit` in a client) are failures of its call alone.
 """
 
 from __future__ import annotations

@@ -108,20 +108,19 @@ class Service:
     limits: Limits = field(default_factory=Limits)
     documents_allowed: bool = False  # with a request
 
-    def defense(self, name: str) -> Defense:
-        """Return the defence behind a model's name."""
-        if name not in self.models:
-            message = f"there is no model {printable(name, 100)!r} here; ask for {', '.join(self.models)}"
-            raise RequestError(404, message, code="model_not_found", param="model")
-        return self.models[name]
-
 
 def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str] | None = LOOPBACK_HOSTS) -> Starlette:
     """Create the ASGI application, for clients with this key and by these names (None: any)."""
     created, admission, limits = int(time.time()), Admission(service.limits), service.limits
 
+    def defense_of(name: str) -> Defense:
+        if name not in service.models:
+            message = f"there is no model {printable(name, 100)!r} here; ask for {', '.join(service.models)}"
+            raise RequestError(404, message, code="model_not_found", param="model")
+        return service.models[name]
+
     def described(name: str) -> dict[str, Any]:
-        about = {"defense": service.defense(name).method.name}
+        about = {"defense": defense_of(name).method.name}
         return {"id": name, "object": "model", "created": created, "owned_by": "robustrag", "robustrag": about}
 
     async def healthz(request: Request) -> JSONReply:
@@ -135,7 +134,7 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
 
     async def chat(body: dict[str, Any], reply: Reply) -> None:
         request = chat_request(body, limits, documents_allowed=service.documents_allowed)
-        defense, response = service.defense(request.model), ChatResponse(request.model)
+        defense, response = defense_of(request.model), ChatResponse(request.model)
         async with admission.turn():
             searched = service.library.search if request.retrieve else lambda question: []
             passages = [*request.documents, *await asyncio.to_thread(searched, request.question)]

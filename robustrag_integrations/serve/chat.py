@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import plain
@@ -64,8 +64,7 @@ class _Part(BaseModel, strict=True):
     text: str
 
 
-class _Question(BaseModel, strict=True):
-    content: str | list[_Part]
+_QUESTION = TypeAdapter[Any](str | list[_Part])
 
 
 class ChatRequest(BaseModel, strict=True, extra="allow"):
@@ -79,17 +78,14 @@ class ChatRequest(BaseModel, strict=True, extra="allow"):
     @cached_property
     def question(self) -> str:
         """The last message."""
-        if self.messages[-1].role != "user":
-            raise RequestError(400, "the last message must be the user's: it is the question", param="messages")
         try:
-            content = _Question(content=self.messages[-1].content).content
+            content = _QUESTION.validate_python(self.messages[-1].content, strict=True)
         except ValidationError:
-            place = f"messages[{len(self.messages) - 1}].content"
-            wrong = f"{place} must be a text, or a list of parts of type text; nothing else is read"
-            raise RequestError(400, wrong, param=place) from None
+            content = ""
         question = content if isinstance(content, str) else "\n".join(part.text for part in content)
-        if not question.strip():
-            raise RequestError(400, "the last message is empty; ask something", param="messages")
+        if self.messages[-1].role != "user" or not question.strip():
+            wrong = "the last message must be the user's, and a text or a list of parts of type text: the question"
+            raise RequestError(400, wrong, param="messages")
         return question
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,38 +24,22 @@ RADIUS = {1: 1, 2: 1}  # by how many of the seven groups failed; the quorum is h
 Behaviour = Callable[[str], "Reply | str"]
 
 PLACES = (
-    "one group",
-    "two groups",
-    "four groups",
-    "all groups",
-    "final call",
-    "streamed final call",
-    "cancelled",
-    "cancelled stream",
-)
+    "one group", "two groups", "four groups", "all groups",
+    "final call", "streamed final call", "cancelled", "cancelled stream",
+)  # fmt: skip
 STYLES = ("asked", "awaited", "streamed", "streamed asynchronously")
 HIT = {"one group": 1, "two groups": 2, "four groups": 4, "all groups": GROUPS}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one question.
-
-    Attributes:
-        answer: the text in lower case; None: there is none.
-        radius: of the answer; None where there is none.
-        groups: the status of each; a group that has failed says why.
-        raised: the exception's type; None: nothing was.
-        causes: of a `QuorumError`, the groups that failed.
-        seconds: from the question to that; of a cancellation, from the request to stop.
-    """
+    """What came of one question: an answer in lower case, its radius and its groups' states, or an exception."""
 
     answer: str | None = None
     radius: int | None = None
     groups: tuple[str, ...] = ()
     raised: type[BaseException] | None = None
-    causes: tuple[int, ...] = ()
-    seconds: float = 0.0
+    causes: tuple[int, ...] = ()  # of a `QuorumError`, the groups that failed
 
 
 def expected(kind: str, name: str, place: str) -> Outcome:
@@ -101,7 +84,7 @@ def check(outcome: Outcome, kind: str, name: str, place: str) -> None:
         assert outcome.raised is not None
         assert issubclass(outcome.raised, wanted.raised)
         assert not issubclass(outcome.raised, (AssertionError, NameError, RecursionError, MemoryError))
-    assert replace(outcome, raised=None, seconds=0) == replace(wanted, raised=None)
+    assert replace(outcome, raised=None) == replace(wanted, raised=None)
 
 
 def behaviour(fault: Fault, place: str) -> Behaviour:
@@ -142,13 +125,7 @@ def styles_of(place: str) -> tuple[str, ...]:
 
 
 def observe(kind: str, name: str, place: str, style: str, *, patience: float = PATIENCE) -> Outcome:
-    """Ask one question, and see what comes of it.
-
-    Args:
-        kind, name, place: the client, the fault, and where it is.
-        style: how it is asked, one of `styles_of(place)`.
-        patience: how long the client waits for a server that hangs.
-    """
+    """Ask one question in one of `styles_of(place)`, and see what comes of it."""
     fault = FAULTS[name]
     if fault.effect != "hangs" or place.startswith("cancelled"):
         patience = UNHURRIED
@@ -161,21 +138,17 @@ def observe(kind: str, name: str, place: str, style: str, *, patience: float = P
 
 
 def _asked(client: Client, style: str) -> Outcome:
-    began = time.perf_counter()
     try:
-        said = _with_report(client, "".join(client.stream())) if style == "streamed" else client.ask()
+        return _answered(_with_report(client, "".join(client.stream())) if style == "streamed" else client.ask())
     except Exception as error:
-        return _failed(error, time.perf_counter() - began)
-    return _answered(said, time.perf_counter() - began)
+        return _failed(error)
 
 
 async def _awaited(client: Client, style: str) -> Outcome:
-    began = time.perf_counter()
     try:
-        said = await client.aask() if style == "awaited" else _with_report(client, await pieces(client))
+        return _answered(await client.aask() if style == "awaited" else _with_report(client, await pieces(client)))
     except Exception as error:
-        return _failed(error, time.perf_counter() - began)
-    return _answered(said, time.perf_counter() - began)
+        return _failed(error)
 
 
 def _with_report(client: Client, said: str) -> dict[str, Any]:
@@ -192,13 +165,11 @@ async def _cancelled(client: Client, server: LoopbackServer, place: str) -> Outc
         await asyncio.sleep(0.01)
         assert not task.done(), task.exception() or task.result()
     await asyncio.sleep(0.05)
-    began = time.perf_counter()
     task.cancel()
     with pytest.raises(asyncio.CancelledError) as caught:
         await task
-    outcome = Outcome(raised=caught.type, seconds=time.perf_counter() - began)
     assert await asyncio.to_thread(server.gone.wait, 60), "the client did not hang up"
-    return outcome
+    return Outcome(raised=caught.type)
 
 
 def _asked_for(server: LoopbackServer, note: str) -> bool:
@@ -209,13 +180,12 @@ def _in_the_end(server: LoopbackServer) -> bool:
     return any("Note" not in prompt for prompt in server.prompts)
 
 
-def _answered(said: dict[str, Any], seconds: float) -> Outcome:
-    return Outcome(said["text"].casefold(), said["radius"], tuple(g["status"] for g in said["groups"]), seconds=seconds)
+def _answered(said: dict[str, Any]) -> Outcome:
+    return Outcome(said["text"].casefold(), said["radius"], tuple(group["status"] for group in said["groups"]))
 
 
-def _failed(error: Exception, seconds: float) -> Outcome:
-    causes = tuple(sorted(error.causes)) if isinstance(error, QuorumError) else ()
-    return Outcome(raised=type(error), causes=causes, seconds=seconds)
+def _failed(error: Exception) -> Outcome:
+    return Outcome(raised=type(error), causes=tuple(sorted(error.causes)) if isinstance(error, QuorumError) else ())
 
 
 async def pieces(client: Client) -> str:

@@ -8,8 +8,6 @@ or file behind.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.faults.clients import CLIENTS
@@ -26,11 +24,8 @@ AT_ONCE = [name for name, fault in FAULTS.items() if fault.effect != "hangs"]
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("fault", AT_ONCE)
 @pytest.mark.parametrize("kind", CLIENTS)
-def test_a_fault_costs_radius_or_is_an_error_and_leaves_nothing_behind(
-    kind: str, fault: str, place: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_a_fault_costs_radius_or_is_an_error_and_leaves_nothing_behind(kind: str, fault: str, place: str) -> None:
     for style in styles_of(place)[-1:] if fault == LARGE else styles_of(place):
         with nothing_left():
             outcome = observe(kind, fault, place, style)
-        record_property(f"seconds, {style}", round(outcome.seconds, 3))
         check(outcome, kind, fault, place)

@@ -15,31 +15,17 @@ from typing import Any
 
 @dataclass
 class Reply:
-    """What the server does with one request.
+    """What the server does with one request."""
 
-    Attributes:
-        text: the assistant's words; None sends a message without content.
-        status: the HTTP status; other than 200, `text` is the error's message.
-        finish: why the response ended.
-        headers: further headers.
-        body: sent as it is in place of all that.
-        wait: blocks the response until it is set.
-        cut: a stream breaks off before its last chunk.
-        message: further fields of the message, or of the delta that comes first.
-        usage: the token counts, with the reply or in a chunk of their own at the end.
-        act: does it all, on the bare connection; called with the request's handler.
-    """
-
-    text: str | None = ""
-    status: int = 200
+    text: str | None = ""  # None sends a message without content
+    status: int = 200  # other than that, `text` is the error's message
     finish: str = "stop"
     headers: dict[str, str] = field(default_factory=dict)
-    body: bytes | None = None
-    wait: threading.Event | None = None
-    cut: bool = False
-    message: dict[str, Any] = field(default_factory=dict)
-    usage: dict[str, Any] | None = None
-    act: Callable[[Any], None] | None = None
+    body: bytes | None = None  # sent as it is in place of all that
+    wait: threading.Event | None = None  # blocks the response until it is set
+    message: dict[str, Any] = field(default_factory=dict)  # further fields of the message, or of the first delta
+    usage: dict[str, Any] | None = None  # with the reply or in a chunk of its own at the end
+    act: Callable[[Any], None] | None = None  # does it all, on the bare connection, with the request's handler
 
 
 class _Listening(ThreadingHTTPServer):
@@ -48,12 +34,7 @@ class _Listening(ThreadingHTTPServer):
 
 
 class LoopbackServer:
-    """Serves chat and text completions in threads.
-
-    Attributes:
-        requests, headers: what it was asked, as it came in.
-        connections: the clients' ends of those that a request came over.
-    """
+    """Serves chat and text completions in threads; keeps requests, their headers, and the ends of their connections."""
 
     def __init__(self, reply: Callable[[Any], str | Reply], *, whole_requests: bool = False) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -179,8 +160,7 @@ class LoopbackServer:
                     ({"role": "assistant", "content": "", **reply.message}, None)
                 ]
                 deltas += [({"content": piece}, None) for piece in pieces]
-                if not reply.cut:
-                    deltas.append(({}, reply.finish))
+                deltas.append(({}, reply.finish))
                 for delta, finish in deltas:
                     said = {"delta": delta} if self._chats else {"text": delta.get("content", "")}
                     choice = {"index": 0, **said, "finish_reason": finish}
@@ -190,8 +170,7 @@ class LoopbackServer:
                 if reply.usage is not None:
                     chunk = {**self._common(reply, ".chunk"), "choices": [], "usage": reply.usage}
                     self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
-                if not reply.cut:
-                    self.wfile.write(b"data: [DONE]\n\n")
+                self.wfile.write(b"data: [DONE]\n\n")
 
             def log_message(self, format: str, *args: object) -> None:
                 pass

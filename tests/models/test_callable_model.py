@@ -7,7 +7,6 @@ import gc
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
@@ -19,7 +18,6 @@ from robustrag_integrations import (
     ConsensusAggregation,
     KeywordAggregation,
     ModelError,
-    QuorumError,
     RobustAnswer,
 )
 from robustrag_integrations.prompts import Prompt
@@ -48,25 +46,6 @@ class Gauge:
             self.now -= 1
 
 
-async def test_a_synchronous_function_does_not_block_the_event_loop() -> None:
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            await asyncio.sleep(0.005)
-            ticks += 1
-
-    def llm(prompt: str) -> str:
-        time.sleep(0.1)
-        return "a"
-
-    ticking = asyncio.create_task(tick())
-    await defense(CallableModel(llm)).aanswer("q", ["x"] * 3)
-    ticking.cancel()
-    assert ticks >= 3
-
-
 async def test_cancelling_an_answer_cancels_its_calls_and_leaves_no_task() -> None:
     started, cancelled = 0, 0
 
@@ -91,18 +70,6 @@ async def test_cancelling_an_answer_cancels_its_calls_and_leaves_no_task() -> No
     assert asyncio.all_tasks() == before
 
 
-def test_below_the_quorum_the_whole_call_raises_with_the_causes() -> None:
-    def llm(prompt: str) -> str:
-        if prompt.startswith("bad"):
-            raise RuntimeError("status 500")
-        return "a"
-
-    with pytest.raises(QuorumError, match=r"1 of 4 groups.*status 500.*quorum") as caught:
-        defense(CallableModel(llm)).answer("q", ["bad", "bad", "bad", "x"])
-    assert sorted(caught.value.causes) == [0, 1, 2]
-    assert defense(CallableModel(llm), quorum=0.25).answer("q", ["bad", "bad", "bad", "x"]).text == "a"
-
-
 def test_something_that_is_not_text_fails_its_group() -> None:
     answer = defense(CallableModel(lambda p: 3 if p.startswith("odd") else "a")).answer("q", ["odd", "x", "x"])
     assert "must return a str or a Response, got int" in (answer.groups[0].error or "")
@@ -117,18 +84,6 @@ async def test_asynchronous_streaming_functions_stream_the_final_answer_only() -
     stream = defense(model).astream("q", ["x"] * 3)
     assert [p async for p in stream] == ["one", " two"]
     assert stream.answer.text == "one two"
-
-
-def test_a_stream_that_breaks_raises_a_model_error_where_a_call_fails_too() -> None:
-    def pieces(prompt: str):
-        yield "one"
-        raise ConnectionError("reset")
-
-    isolated = iter("aaa")
-    model = CallableModel(lambda p: next(isolated, None), stream_fn=pieces, attempts=1)  # type: ignore[arg-type]
-    stream = defense(model).stream("q", ["x"] * 3)
-    with pytest.raises(ModelError, match="ConnectionError: reset"):
-        list(stream)
 
 
 def test_a_model_that_samples_is_warned_of() -> None:

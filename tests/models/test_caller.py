@@ -70,23 +70,6 @@ def test_a_slow_function_is_given_up_and_holds_no_place(style: str) -> None:
         go_on.set()
 
 
-def test_a_slow_coroutine_is_cancelled() -> None:
-    cancelled: list[str] = []
-
-    async def slow(prompt: str) -> str:
-        try:
-            await asyncio.sleep(20 if prompt == "prompt 3" else 0)
-        except asyncio.CancelledError:
-            cancelled.append(prompt)
-            raise
-        return "said"
-
-    for style in STYLES:
-        replies = asked(CallableModel(async_fn=slow), style, until(5))
-        assert [r.skipped_reason for r in replies] == [None] * 3 + ["cancelled"] + [None] * 2
-    assert cancelled == ["prompt 3"] * 2
-
-
 @pytest.mark.parametrize("style", STYLES)
 def test_the_next_wave_goes_out_only_if_the_last_was_not_enough(style: str) -> None:
     sent: list[str] = []
@@ -116,23 +99,6 @@ def test_a_wave_with_a_slow_call_does_not_hold_up_the_next(style: str) -> None:
     go_on.set()
     assert time.monotonic() - began < 5
     assert [r.skipped_reason for r in replies] == [None, "cancelled", *[None] * 4]
-
-
-def test_a_failed_call_is_in_and_what_enough_raises_comes_out() -> None:
-    def fails(prompt: str) -> str:
-        if prompt == "prompt 0":
-            raise RuntimeError("no")
-        return "said"
-
-    replies = asked(CallableModel(fails), "synchronous", until(99))
-    assert [r.error is None for r in replies] == [False] + [True] * 5
-    assert not any(r.skipped_reason for r in replies)
-
-    def broken(replies: Sequence[Response]) -> bool:
-        raise ZeroDivisionError
-
-    with nothing_left(), pytest.raises(ZeroDivisionError):
-        asked(CallableModel(fails), "synchronous", Until(broken, wave_size=2))
 
 
 async def test_a_call_that_somebody_else_cancelled_costs_its_group_alone() -> None:

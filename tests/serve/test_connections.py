@@ -81,17 +81,6 @@ def test_a_connection_that_sends_no_request_is_closed(sent: str, monkeypatch: py
             pass
 
 
-def test_an_answer_that_takes_longer_than_silence_may_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustrag_integrations.serve.server._SILENT_SECONDS", 0.2)
-
-    def slow(prompt: str) -> str:
-        time.sleep(0.5)
-        return "Anna Lind"
-
-    with serving(service(slow)) as address:
-        assert posted(address, asking())[0] == 200
-
-
 # Slow requests
 
 

@@ -146,13 +146,6 @@ def test_no_address_leads_elsewhere(address: str, path: str) -> None:
         assert set(json.loads(reply.read())["error"]) == {"message", "type", "param", "code"}
 
 
-def test_a_body_in_chunks_is_bounded_too(address: str) -> None:
-    chunks, json_type = iter([b" " * 60_000] * 3), {"Content-Type": "application/json"}
-    with closing(HTTPConnection(address.removeprefix("http://"), timeout=20)) as connection:
-        connection.request("POST", "/v1/chat/completions", chunks, json_type, encode_chunked=True)
-        assert connection.getresponse().status == 413
-
-
 def test_what_does_not_change_the_answer_is_ignored_and_said(address: str) -> None:
     sent = asking(
         temperature=0.7, max_tokens=5, seed=None, user="ann", n=1, stop=[], tools=[], response_format={"type": "text"}
@@ -189,12 +182,3 @@ def test_a_wrong_key_opens_nothing(given: str | None, caplog: pytest.LogCaptureF
     assert "POST /v1/chat/completions: 200" in caplog.text
     for hidden in (KEY, "Secret page", QUESTION, "Anna Lind"):
         assert hidden not in caplog.text
-
-
-def test_refusing_is_quick_and_the_server_answers_after_the_worst(address: str) -> None:
-    began = time.monotonic()
-    for _ in range(4):
-        for name in ("deep", "many digits", "too long", "no UTF-8"):
-            assert posted(address, HOSTILE[name][1])[0] == HOSTILE[name][0]
-    assert time.monotonic() - began < 5
-    assert posted(address, asking())[2]["choices"][0]["message"]["content"] == "Anna Lind"

@@ -94,26 +94,6 @@ def test_a_stream_adds_up_and_ends_with_the_report() -> None:
     assert chunks[-1].usage is None, "no call told its tokens, so none are claimed"
 
 
-async def test_sixty_four_clients_are_answered_at_once() -> None:
-    now = most = 0
-
-    async def slow(prompt: str) -> str:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.001)
-        now -= 1
-        return "Anna Lind"
-
-    model = CallableModel(async_fn=slow, max_concurrency=1000)
-    with serving(service(model, limits=Limits(concurrent=4, waiting=60))) as listening:
-        async with openai.AsyncOpenAI(base_url=f"{listening}/v1", api_key="x", max_retries=0) as client:
-            asked = [client.chat.completions.create(model="robustrag-keyword", messages=ASKED) for _ in range(64)]
-            done = await asyncio.gather(*asked)
-    assert {d.choices[0].message.content for d in done} == {"Anna Lind"}
-    assert most <= 4 * len(TEXTS)
-
-
 def test_whom_there_is_no_room_for_is_told_when_to_come_back() -> None:
     release, busy = threading.Event(), threading.Event()
 

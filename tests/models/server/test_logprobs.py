@@ -44,23 +44,6 @@ def test_a_chat_is_asked_for_them_and_read() -> None:
     assert [request["logprobs"] for request in server.requests] == [True] * 3
 
 
-def test_so_is_a_text_completion() -> None:
-    listed = {"tokens": ["Anna", " Lind"], "token_logprobs": [-0.25, -0.5], "text_offset": [0, 4], "top_logprobs": None}
-    with served(lambda request: completion(listed, chat=False), api="completions", whole=True) as (
-        server,
-        model,
-    ):
-        [reply] = model.generate(SAID[:1], "isolated")
-    assert reply.logprobs == (-0.25, -0.5)
-    assert server.requests[0]["logprobs"] == 1
-
-
-def test_the_user_may_decide() -> None:
-    with served(lambda request: completion(None), options={"logprobs": None}, whole=True) as (server, model):
-        assert model.generate(SAID[:1], "isolated")[0].logprobs is None
-    assert server.requests[0]["logprobs"] is None
-
-
 @pytest.mark.parametrize("status", REFUSALS)
 def test_a_server_that_refuses_them_is_asked_without_from_then_on(status: int) -> None:
     def reply(request: dict[str, Any]) -> str | Reply:

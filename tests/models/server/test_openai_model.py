@@ -72,17 +72,6 @@ def test_a_failure_of_one_group_is_an_abstention_of_that_group(failure: Reply, s
     assert said in (answer.groups[3].error or "")
 
 
-def test_the_completions_api_gets_the_bare_prompt_and_ends_at_an_empty_line() -> None:
-    with served(obedient_reader, api="completions", seed=3) as (server, model):
-        answer = defense(model).answer(QUESTION, PASSAGES)
-        pieces = list(defense(model).stream(QUESTION, PASSAGES))
-    assert answer.text.casefold() == "anna lind" == "".join(pieces).casefold()
-    assert len(pieces) > 1
-    for request in server.requests:
-        assert "messages" not in request
-        assert (request["temperature"], request["seed"], request["stop"]) == (0.0, 3, ["\n\n"])
-
-
 @pytest.mark.parametrize(
     ("final", "said"),
     [

@@ -105,11 +105,3 @@ def test_an_api_that_refuses_everything_ends() -> None:
         [response] = model.generate([Prompt("a")], "final")
     assert response.text is None
     assert len(server.requests) < 12
-
-
-def test_no_certificate_holds_for_a_model_that_turns_out_to_refuse_temperature() -> None:
-    with (
-        served(refusing(GPT5, obedient_reader), whole=True) as (_, model),
-        pytest.raises(ValueError, match="the model samples"),
-    ):
-        KeywordAggregation(model).certify(QUESTION, PASSAGES, "Anna Lind")

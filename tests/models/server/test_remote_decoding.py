@@ -23,7 +23,6 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     step_radius,
 )
 from robustrag_integrations.models.server.decoding import RemoteDecodingModel, token_list
-from robustrag_integrations.prompts import Prompt
 from tests.helpers.demo_questions import demo_question
 from tests.helpers.logprob_server import LogprobServer, Meddle
 from tests.helpers.openai_server import LoopbackServer, Reply
@@ -138,18 +137,6 @@ def test_half_precision_widens_the_intervals_and_not_the_radius_of_what_is_clear
         token_list({"choices": [{"logprobs": {"top_logprobs": [top]}}]}, 3, codec.token_of) for top in (halves, singles)
     )
     assert wide.unlisted > narrow.unlisted + 0.01
-
-
-def test_it_answers_in_text_for_the_other_defences() -> None:
-    def reply(request: dict[str, Any]) -> Reply:
-        text = parts()[1].decode(request["prompt"])
-        return Reply("Anna Lind" if "mill" in text else "?")
-
-    with LoopbackServer(reply, whole_requests=True) as server:
-        model = RemoteDecodingModel("m", server.url, tokenizer=parts()[1])
-        assert model.generate([Prompt("Who runs the mill?")], "isolated")[0].text == "Anna Lind"
-        model.close()
-    assert server.requests[0]["stop"] == ["\n\n"]
 
 
 # --- certificates
