@@ -427,6 +427,8 @@ class RobustAnswer:
         told.append(("Model", repeats_in_words(self.determinism.model, self.determinism.why)))
         if self.determinism.scope != "every_run":
             told.append(("Holds", self.determinism.promise))
+        if counts := self.evidence.get("counts"):
+            told.append(("Counts", ", ".join(f"{said} {votes}" for said, votes in list(counts.items())[:_MOST_SHOWN])))
         unit = "vote" if self.radius_unit == "votes" else "group"
         told += [("Claim", claim.in_words(unit)) for claim in self.claims]
         left_out = self.evidence.get("left_out") or ()

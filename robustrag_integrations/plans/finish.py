@@ -177,8 +177,12 @@ def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
     copies = sum(group.status == "copy" for group in answer.groups)
     others = sum(group.status in ANSWERING for group in answer.groups) - 1
     silent = len(answer.groups) - 1 - copies - others
-    said = f"rests on {printable(answer.sole_source, 80)} alone; of {len(answer.groups) - 1} others "
-    said += f"{others} say otherwise, {silent} nothing" + f", {copies} are copies" * bool(copies)
+    said = f"rests on {printable(answer.sole_source, 80)} alone"
+    if silent:
+        said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent"
+        said += ", none contradicts" * (not others)
+    if copies:
+        said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
     return answer.changed(warnings=(*answer.warnings, said))
 
 
