@@ -137,7 +137,6 @@ class MultiHop:
         return await adriven(self._steps(question), _aperformed)
 
     def _steps(self, question: str) -> Generator[Callable[[], Any], Any, MultiHopAnswer]:
-        """Yield calls, and take their results; both ways of answering run this."""
         check_query(question)
         templates = _checked((yield partial(self._decompose, question)))
         hops: list[Hop] = []
@@ -223,7 +222,6 @@ async def _aperformed(step: Callable[[], Any]) -> Any:
 
 
 def _counts_origins(hops: Sequence[Hop]) -> bool:
-    """True if the same origins are counted in all hops, and what goes from one to the next has one wording."""
     alike = len({hop.answer.radius_unit == "votes" for hop in hops}) == 1
     return alike and not any(h.answer.claims for h in hops[:-1]) and all(_is_by_origin(h.answer) for h in hops)
 

@@ -122,7 +122,6 @@ def check_settings(owner: Any, task: str | None = None) -> None:
 
 
 def _read(annotation: Any) -> tuple[type, tuple[str, ...], bool]:
-    """Return what a type says: kind, words, and whether it may be a mapping."""
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     kinds = tuple(kind for kind in kinds if kind is not type(None))
     words = tuple(word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind))

@@ -248,7 +248,6 @@ class Defense(ABC):
 
 
 def _is_one(corruption_size: object) -> bool:
-    """True if a single size was given, valid or not, rather than several."""
     return isinstance(corruption_size, (int, str, bytes)) or not hasattr(corruption_size, "__iter__")
 
 

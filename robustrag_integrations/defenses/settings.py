@@ -36,7 +36,6 @@ class MethodSettings:
         check_settings(self, task)
 
     def _set(self, **values: Any) -> None:
-        """Set fields while the object is made."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -55,9 +54,7 @@ class ReplySettings(MethodSettings):
 
     cut_replies: CutReplies = setting(
         "abstain",
-        "effect of a reply that was cut at its limit of tokens or by a content filter: abstain, unless its answer was "
-        "complete by then, while a final answer that was cut raises ModelError; count it as far as it goes, with a "
-        "warning",
+        "effect of a reply that was cut: abstain unless its answer was complete, or count as far as it goes",
     )
 
 
@@ -67,8 +64,8 @@ class ChoiceSettings(ReplySettings):
 
     options: Options = setting(
         "words",
-        "multiple choice asks for an option's words, in an order that differs from group to group, or for its letter "
-        "in the question's order, as the paper does",
+        "multiple choice asks for an option's words, in an order of each group's own, or for its letter, as the "
+        "paper does",
     )
 
 
@@ -78,8 +75,7 @@ class GroupSettings(ReplySettings):
 
     disagreement: Literal["tell", "abstain"] = setting(
         "tell",
-        "the text where sources agree on nothing: tell people who says what, or abstain; other prompts get the "
-        "abstention either way",
+        "the text where sources agree on nothing: tell people who says what, or abstain; prompts get the abstention",
     )
     quorum: float = setting(
         0.5, "share of groups that must have been asked with success; else QuorumError", least=0, most=1
@@ -97,8 +93,7 @@ class AbstainingSettings(GroupSettings):
 
     abstention: Abstains = setting(
         None,
-        "a function from a reply to whether it abstains, or phrases that abstain besides what is_abstention "
-        "recognises; one that raises over a reply costs its source",
+        "a function from a reply to whether it abstains, or further phrases that abstain",
     )
 
     def __post_init__(self) -> None:

@@ -134,7 +134,6 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
 
 
 def _with_radius(draft: Draft, rules: VoteRules) -> RobustAnswer:
-    """Return the draft's answer with its radii, and with what else is read from the groups' replies."""
     answer, heard = draft.answer, draft.heard
     responses = [*(heard.responses if heard else ()), *([draft.final] if draft.final else ())]
     answer = answer.changed(reasoning_chars=sum(response.reasoning_chars for response in responses))
@@ -152,7 +151,6 @@ def _with_radius(draft: Draft, rules: VoteRules) -> RobustAnswer:
 
 
 def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str, ...]:
-    """Return everything that weakens the answer, each once."""
     final, responses = draft.final, [] if draft.heard is None else draft.heard.responses
     said = [*inputs.model_caveats(), *inputs.caveats]
     if terms.isolates:
@@ -171,7 +169,6 @@ def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str,
 
 
 def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
-    """Say if the answer rests on one of several sources alone."""
     if answer.sole_source is None or len(answer.groups) == 1:
         return answer
     copies = sum(group.status == "copy" for group in answer.groups)
@@ -221,7 +218,6 @@ def _refuse(rules: VoteRules, why: str, answer: RobustAnswer) -> None:
 
 
 def _with_determinism(answer: RobustAnswer, inputs: PlanInput, promise: Promise | None) -> RobustAnswer:
-    """Say whether the model is reproducible, which may be known only now, and what the radius promises if not."""
     known = inputs.repeats()
     found = Determinism.of(
         known,

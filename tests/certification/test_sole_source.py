@@ -14,8 +14,7 @@ from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import text_run
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.consensus import defense as certificate
-from robustrag_integrations.defenses.consensus.defense import consensus_certification_plan, consensus_plan
-from robustrag_integrations.defenses.consensus.outcome import Outcome
+from robustrag_integrations.defenses.consensus.defense import Outcome, consensus_certification_plan, consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings

@@ -16,7 +16,7 @@ from robustrag_integrations.defenses.agreement.linear_forms import Counted
 from robustrag_integrations.defenses.agreement.lists import CountedList
 from robustrag_integrations.defenses.agreement.plurality import Count
 from robustrag_integrations.defenses.consensus import defense as consensus
-from robustrag_integrations.defenses.consensus.outcome import Outcome
+from robustrag_integrations.defenses.consensus.defense import Outcome
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
 from robustrag_integrations.defenses.decoding import token_choice
 from robustrag_integrations.defenses.keyword import defense as keyword

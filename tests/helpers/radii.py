@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from robustrag_integrations.defenses.agreement.plurality import Rule
-from robustrag_integrations.defenses.consensus.outcome import Outcome
+from robustrag_integrations.defenses.consensus.defense import Outcome
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
 from robustrag_integrations.defenses.keyword.threshold import Tally
 from tests.helpers.brute_force import same

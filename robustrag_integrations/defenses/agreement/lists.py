@@ -207,7 +207,6 @@ class CountedList(Counted):
         return tuple(found)
 
     def _stays(self, key: str, votes: Votes, most: int, pending: int = 0) -> HoldsPerBudget:
-        """Tell for each r whether a shown item stays."""
         gives = self._gives(key)
         stays: HoldsPerBudget = votes.worst_case_sums(2 * gives - self._lists, -1, most, pending) > 0
         return stays & (votes.worst_case_sums(gives, 0, most, pending) >= self.min_support)
@@ -236,7 +235,6 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
     made = count(heard.found, heard.votes)
 
     def said(items: Items) -> dict[str, Any]:
-        """A group supports the items of the answer that it gives, whatever others it gives."""
         words = tuple(form for key, form in items if key in made.shown)
         return {
             "status": "supports" if words else "differs",

@@ -104,7 +104,6 @@ class Count(Counted, Generic[Key]):
             object.__setattr__(self, name, value)
 
     def _runoff(self, leading: Sequence[Key]) -> Key | None:
-        """Return the leading key that beats all the others; None if none does."""
         weights = np.array(self.weights, np.int64)
         for key in leading:
             if all(key is other or weights @ self._preferences(key, other) > 0 for other in leading):
@@ -139,9 +138,7 @@ class Count(Counted, Generic[Key]):
         return holds
 
     def worth_scoring(self) -> tuple[Key, ...]:
-        """Return the keys whose scores may change the outcome or its radius: the tied ones; or next to a winner, it and
-        the rivals that stop its radius by no more than a tie.
-        """
+        """Return the keys whose scores may change the outcome: tied ones, or rivals a tie away from the winner."""
         if self.winner is None:
             most = max(self.votes.values(), default=0)
             return self.tied if len(self.tied) > 1 and self.rule.shares(most, sum(self.votes.values())) else ()
@@ -161,7 +158,6 @@ class Count(Counted, Generic[Key]):
         return own, rivals, np.array([own, *(own - self._says(key) for key in rivals)])
 
     def _is_enough(self, own: Row, votes: Votes, most: int, pending: int = 0) -> HoldsPerBudget:
-        """Tell for each r whether the winner keeps `min_support` and its share of the votes."""
         enough: HoldsPerBudget = votes.worst_case_sums(own, 0, most, pending) >= self.rule.min_support
         if self.rule.one_in:
             answering = np.array([key is not None for key in self.keys], np.int64)

@@ -51,27 +51,24 @@ class ConsensusSettings(AbstainingSettings):
     min_support: int = setting(2, "number of sources that must give an answer", least=1, threshold=True)
     agreement: Literal["plurality", "majority"] = setting(
         "plurality",
-        "what wins: the answer of most sources, if more than a quarter of those that answer give it, or only one of "
-        "more than half of them (majority), which errs less and abstains more",
+        "what wins: the answer of most sources, of more than a quarter of those that answer, or of more than half "
+        "(majority)",
         threshold=True,
     )
     unsure: Literal["count", "abstain"] = setting(
         "count",
-        "effect of a reply of which the model is unsure: count like any other, or abstain, which suits weak models; "
-        "needs log-probabilities",
+        "effect of a reply of which the model is unsure; abstain suits weak models, and needs log-probabilities",
     )
     sure_from: float = setting(
         0.5, "confidence from which the model is sure of a reply (replies/confidence.py)", least=0, most=1
     )
     runoff: Literal["auto", "never"] = setting(
         "auto",
-        "a tie goes to the answer that more of the other sources find likelier, where the model can tell (LocalModel, "
-        "servers with prompt_logprobs)",
+        "a tie goes to the answer that more of the other sources find likelier, where the model can tell (LocalModel)",
     )
     wording: Literal["model", "source"] = setting(
         "model",
-        "with a prompt of your own: one more call with it words the agreed answer, which is shown if it says that "
-        "answer and nothing else; source: the answer is shown as a source writes it",
+        "with a prompt of your own: one more call words the agreed answer; source: it is shown as a source writes it",
     )
     objects: bool = False
 

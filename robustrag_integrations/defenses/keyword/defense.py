@@ -121,7 +121,6 @@ def _said(said: frozenset[str], answer: Sequence[str]) -> dict[str, Any]:
 
 
 def _warnings(tally: Tally, groups: int, unit: str) -> list[str]:
-    """Warn of replies without keywords, of a threshold that one group reaches, and if nothing was agreed on."""
     found = []
     answering = [keywords for keywords in tally.said if keywords is not None]
     if unread := sum(not keywords for keywords in answering):
@@ -211,8 +210,6 @@ def keyword_certification_plan(
 
 @dataclass
 class _Trial:
-    """One question's final calls, shared by all corruption sizes."""
-
     question: Question
     settings: KeywordSettings
     finals: dict[tuple[str, ...], Response] = field(default_factory=dict)
@@ -247,7 +244,6 @@ class _Trial:
         return self.settings.final == "always" and bool(kept) and kept not in self.finals
 
     def _fits(self, span: KeywordSpan, left: int) -> bool:
-        """True if so many calls are enough for all sets that the model has to be asked about."""
         size = 1 << len(span.contested)
         if self.settings.final == "never":
             return size <= _MOST_TEXTS

@@ -36,8 +36,8 @@ class KeywordSettings(AbstainingSettings):
 
     alpha: float | Fraction = setting(
         0.2,
-        "share of the answering groups that keeps a keyword, with weights of their votes: at least min(alpha * n, "
-        "beta) of n, as in the paper",
+        "share of the answering groups, or votes, that keeps a keyword: at least min(alpha * n, beta) of n, as in "
+        "the paper",
         long_form=0.5,  # what fewer than half of the sources carry is no part of the final prompt
         least=0,
         most=1,
@@ -45,27 +45,24 @@ class KeywordSettings(AbstainingSettings):
     )
     beta: int | None = setting(
         None,
-        "number of groups that keeps a keyword in any case; 3 as in the paper, and none for long form and with "
-        "weights, where a few groups could always reach it",
+        "number of groups that keeps a keyword in any case; 3 as in the paper, none for long form and with weights",
         least=1,
         threshold=True,
     )
     final: Literal["always", "never"] = setting(
         "always",
-        "when the model words the kept keywords: always, as in the paper, so that its reply is the answer; never: the "
-        "kept keywords are the answer",
+        "whether the model words the kept keywords, as in the paper, or the kept keywords are the answer (never)",
     )
     min_words: int = setting(
         1,
-        "keywords of fewer words do not count (the paper's text says more than two words, its results come from "
-        "dropping single words)",
+        "keywords of fewer words do not count (the paper's results come from dropping single words)",
         long_form=2,
         least=1,
     )
     extractor: KeywordExtractor | Literal["words", "spacy"] = setting(
         "words",
-        "what finds a reply's keywords: words, its plain content words and phrases; spacy, the paper's; in Python also "
-        "a function from a reply to its keywords, or to None where it abstains",
+        "what finds a reply's keywords: words, its content words; spacy, the paper's; or a function from reply to "
+        "keywords",
     )
     other_threshold: Threshold | None = None
 

@@ -65,7 +65,6 @@ class Threshold:
         return max(share if self.beta is None else min(share, self.beta), self.least)
 
     def _stay(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> HoldsPerBudget:
-        """Tell for each r whether all of these kept keywords stay."""
         p, q = self.alpha.numerator, self.alpha.denominator
         reached = votes.worst_case_sums(q * rows - p * answering, -p, most, pending) >= self.is_strict
         count = votes.worst_case_sums(rows, 0, most, pending)
@@ -75,7 +74,6 @@ class Threshold:
         return holds
 
     def _stay_away(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> HoldsPerBudget:
-        """Tell for each r whether all of these other keywords stay away."""
         p, q = self.alpha.numerator, self.alpha.denominator
         missed = votes.worst_case_sums(p * answering - q * rows, p - q, most, pending) >= (not self.is_strict)
         count = -votes.worst_case_sums(-rows, -1, most, pending)

@@ -98,7 +98,6 @@ def voting_plan(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
 
 
 def _warnings(count: Count[int], heard: Heard[int], choices: Sequence[str]) -> tuple[str, ...]:
-    """Say that options tie, and warn of replies that fit no option: options and model may not go together."""
     none = [r.response for r in heard.readings if r.found is None and r.copy_of is None]
     unclear = [r.text for r in none if r.text and not (r.abstains or r.note) and is_unclear(r.text, choices)]
     said = []

@@ -170,18 +170,15 @@ _NOTHING_FOUND = plain_words(NO_INFORMATION)
 
 
 def _as_compared(text: str) -> str:
-    """Its words with their signs; a text without a word as it is."""
     return signed_words(text) or " ".join(text.split())
 
 
 @lru_cache(maxsize=256)
 def _options(choices: tuple[str, ...]) -> tuple[str, ...]:
-    """The options as responses are compared with them; every group votes on the same ones."""
     return tuple(map(_as_compared, choices))
 
 
 @lru_cache(maxsize=256)
 def _labels(options: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the letters of the options and of "no information"; none where an option reads like a letter."""
     labels = tuple(option_label(i) for i in range(len(options) + 1))
     return () if any(option.upper() in labels for option in options) else labels
