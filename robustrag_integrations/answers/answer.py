@@ -427,8 +427,6 @@ class RobustAnswer:
         told.append(("Model", repeats_in_words(self.determinism.model, self.determinism.why)))
         if self.determinism.scope != "every_run":
             told.append(("Holds", self.determinism.promise))
-        if counts := self.evidence.get("counts"):
-            told.append(("Counts", ", ".join(f"{said} {votes}" for said, votes in list(counts.items())[:_MOST_SHOWN])))
         unit = "vote" if self.radius_unit == "votes" else "group"
         told += [("Claim", claim.in_words(unit)) for claim in self.claims]
         left_out = self.evidence.get("left_out") or ()
@@ -443,7 +441,9 @@ class RobustAnswer:
 
     def explain(self) -> str:
         """A readable account for a terminal; hostile characters in responses are neutralised."""
-        lines = [f"{name + ':':9} {printable(text, 600)}" for name, text in self.account()]
+        counts = list((self.evidence.get("counts") or {}).items())[:_MOST_SHOWN]
+        counted = [("Counts", ", ".join(f"{said} {votes}" for said, votes in counts))] * bool(counts)  # pages draw them
+        lines = [f"{name + ':':9} {printable(text, 600)}" for name, text in [*self.account(), *counted]]
         if self.groups:
             header = ("group", "passages", "verdict", "response", "note")
             lines += ["", table(header, self.group_rows(), limits=(5, 28, 9, 60, 48))]
