@@ -6,7 +6,6 @@ import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from difflib import get_close_matches
 from enum import Enum
 from functools import cached_property
 from numbers import Number
@@ -29,7 +28,7 @@ from robustrag_integrations.grouping.origins import (
     site_of,
 )
 
-ORIGIN, SITE, PASSAGE = _WORDS = ("origin", "site", "passage")
+ORIGIN, SITE, PASSAGE = ("origin", "site", "passage")
 
 
 @dataclass(frozen=True)
@@ -234,10 +233,6 @@ def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
         raise ValueError(
             f"group_by={by!r}: use 'origin', 'site', 'passage', the name of a metadata entry such as 'author', or a "
             "function from a Passage to a key"
-        )
-    if isinstance(by, str) and by not in _WORDS and (near := get_close_matches(by.lower(), _WORDS, 1, 0.86)):
-        raise ValueError(
-            f"group_by={by!r}: did you mean {near[0]!r}? For an entry of that name, give a function of a Passage"
         )
     if group_size != 1 and by != PASSAGE:
         raise ValueError(
