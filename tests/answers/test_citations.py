@@ -69,12 +69,6 @@ def test_mentions_are_found_as_whole_words(phrase: str, text: str, found: str | 
     assert found is None or text[:end].endswith(found)
 
 
-def test_each_phrase_has_its_own_markers() -> None:
-    text = "copper and tin"
-    assert marked_text(text, [cite(1, "copper", "tin"), cite(2, "tin")]) == "copper [1] and tin [1][2]"
-    assert marked_text("Karl Gross", [cite(1, "karl", "karl gross"), cite(2, "karl")]) == "Karl [2] Gross [1]"
-
-
 @given(st.text(max_size=80), st.lists(st.text(min_size=1, max_size=12), max_size=3))
 def test_markers_change_nothing_else(text: str, words: list[str]) -> None:
     bare = marked_text(text, [])

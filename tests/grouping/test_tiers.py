@@ -171,9 +171,3 @@ def test_votes_over_options_and_decoding() -> None:
     assert decoded.radius > 0
     assert decoded.holds({"in": 1, "other": 0})
     assert not decoded.holds({"in": 1, "other": decoded.radius})
-
-
-def test_labels_that_a_function_reads_are_said_to_be_taken_as_given() -> None:
-    passages = [Passage("7411", source=str(i), metadata={"kind": "wiki"}) for i in range(3)]
-    assert any("taken as given" in w for w in ask(passages, tiers=kind).warnings)
-    assert not any("taken as given" in w for w in ask(passages, tiers={"0": "in"}).warnings)

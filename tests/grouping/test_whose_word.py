@@ -63,17 +63,6 @@ def test_entries_that_name_one_origin_in_several_ways_are_no_contradiction(metad
     assert not [w for w in answer.warnings if "name different" in w]
 
 
-def test_one_source_for_everything_names_the_entry_to_group_by() -> None:
-    pages = [
-        Passage("The code is 7411.", metadata={"source": "confluence", "url": f"https://c.example/{n}"})
-        for n in range(4)
-    ]
-    answer = ask(pages)
-    assert len(answer.groups) == 1
-    assert any("4 passages" in w and "group_by='url'" in w for w in answer.warnings)
-    assert len(ask(pages, group_by="url").groups) == 4
-
-
 @pytest.mark.parametrize(
     "planted",
     [

@@ -235,14 +235,6 @@ def test_certificates_read_replies_in_the_same_way() -> None:
     assert certified(Response("Karl Gross", finish="length")) == 0
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("finish", "told"), [("stop", 0), ("unknown", 1)])
-def test_a_final_reply_that_ends_without_a_reason_may_be_cut(way: str, finish: Any, told: int) -> None:
-    said, final = Response("Minjee Lee", finish="stop"), Response("Minjee Lee", finish=finish)
-    answer, _ = ask(KeywordAggregation(model(said, final=final), final="always"), way)
-    assert len([warning for warning in answer.warnings if "may have broken off" in warning]) == told
-
-
 BROKEN: dict[str, list[Piece]] = {
     "at once": [],
     "later": ["Hans ", "Wo"],

@@ -70,11 +70,6 @@ def test_a_mark_that_json_escapes_is_read_once_it_is_unescaped() -> None:
     assert answer_text(reply).strip() == "Karl Gross"
 
 
-def test_a_removed_block_leaves_no_new_mark() -> None:
-    for text in ("<th<think>x</think>ink>a", "<<think></think>think>a", "[<think>x</think>THINK]a"):
-        assert not TAG.search(parts_of(text).answer), text
-
-
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_stream_in_any_two_pieces_shows_the_answer_alone(block: str) -> None:
     for text in (f"{block} Karl Gross", f"Karl Gross {block} the miller"):
@@ -85,12 +80,6 @@ def test_a_stream_in_any_two_pieces_shows_the_answer_alone(block: str) -> None:
                 assert "</" in block or "[/" in block or "final" in block  # what was shown was closed as reasoning
             else:
                 assert said == wanted
-
-
-def test_text_without_marks_is_shown_as_it_comes() -> None:
-    reply = Shown()
-    assert [reply.take(p) for p in ("Karl ", "Gross <", "b> is", " it")] == ["Karl", " Gross", " <b> is", " it"]
-    assert reply.rest() == ""
 
 
 def test_a_stream_that_closes_what_it_never_opened_retracts_what_it_has_shown() -> None:

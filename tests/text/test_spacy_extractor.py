@@ -37,16 +37,6 @@ def test_keywords_are_lemmas_phrases_and_the_whole_reply() -> None:
     }  # fmt: skip
 
 
-def test_the_papers_example() -> None:
-    """Figure 1: passages on the highest mountain, one of them malicious."""
-    replies = ["Mount Everest", "The highest mountain is Mount Everest.", "It is Mount Everest.", "Fuji"]
-    found = [extract(reply) for reply in replies]
-    assert found[0] & found[1] & found[2] >= {"mount everest", "mount", "everest"}
-    assert {"high", "mountain", "highest mountain"} <= found[1]
-    assert not {"the", "is", "it"} & (found[1] | found[2])
-    assert found[3] == {"fuji"}
-
-
 # Hostile replies
 
 HOSTILE = {
