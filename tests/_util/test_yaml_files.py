@@ -55,14 +55,6 @@ def test_what_grows_or_is_not_what_it_looks_like_is_refused(
         read(str(path))
 
 
-def test_texts_that_look_like_those_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "file.yaml"
-    path.write_text("at: '1:30'\nhost: example.org:80\nlong: '" + "9" * 5000 + "'\nnumbers: [1, 2.5, 1e3, 0x10]\n")
-    assert load_config(str(path)) == {
-        "at": "1:30", "host": "example.org:80", "long": "9" * 5000, "numbers": [1, 2.5, "1e3", 16]
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("text", [BOMB, "limit: 1" + ":59" * 5000])
 def test_the_command_line_says_what_is_wrong_with_a_config(tmp_path: Path, text: str) -> None:
     (tmp_path / "study.yaml").write_text(text)

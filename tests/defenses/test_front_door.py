@@ -26,7 +26,7 @@ from robustrag_integrations.prompts import (
     PromptTemplate,
     prompts_for,
 )
-from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
+from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel, split
 
 ECHO = ScriptedModel(lambda text: text)
 
@@ -73,13 +73,6 @@ def test_keyword_settings_out_of_range_are_named(settings: dict, message: str) -
 def test_decoding_settings_out_of_range_are_named(settings: dict, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         DecodingAggregation(ScriptedDecodingModel(uniform), **settings)
-
-
-def test_a_model_without_probabilities_is_sent_to_keyword_aggregation() -> None:
-    with pytest.raises(TypeError, match="KeywordAggregation"):
-        DecodingAggregation(CallableModel(lambda p: "a"))  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"CallableModel\(fn\)"):
-        KeywordAggregation(lambda p: "a")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("query", ["", "   ", None, 3])
@@ -277,23 +270,3 @@ def test_an_argument_that_a_method_does_not_have_is_named_with_the_nearest(metho
         method(CallableModel(str), quorun=0.2)
     with pytest.raises(TypeError, match=rf"unknown arguments xyz; {method.__name__} takes .*group_size, .*quorum"):
         method(CallableModel(str), xyz=1)
-
-
-def test_replies_that_fit_no_option_are_told() -> None:
-    said = {
-        "a": "Paris",
-        "b": "Rome",
-        "c": "I don't know",
-        "d": "D",
-        "e": "Oslo or Rome",
-        "f": "no information",
-        "g": "E",
-    }
-    voting = MajorityVoting(ScriptedModel(said.__getitem__), prompts=BARE_CHOICES)
-    answer = voting.answer("q", list(said), choices=["Rome", "Oslo", "Bern"])
-    (told,) = [w for w in answer.warnings if "name none of the options" in w]
-    assert told.startswith(
-        "3 of 7 responses name none of the options, or several, and count for nothing; the first: 'Par"
-    )
-    said = dict.fromkeys(said, "A")
-    assert not [w for w in voting.answer("q", list("cf"), choices=["Rome", "Oslo"]).warnings if "none of the opt" in w]

@@ -9,7 +9,6 @@ import pytest
 
 from robustrag_integrations import ConsensusAggregation, KeywordAggregation, MajorityVoting
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
-from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 from tests.helpers.naive_algorithms import (
     enumerated_radius,
     naive_consensus,
@@ -137,11 +136,3 @@ def test_decoding_aggregation_is_algorithm_2(seed: int) -> None:
         passages, lambda p: 1.0 if p == "silent" else 0.0, next_token, gamma=0.99, eta=eta, limit=6, end=0
     )
     assert defense.answer("q", passages).evidence["tokens"] == expected
-
-
-def test_a_threshold_of_three_tenths_of_ten_is_three_and_loses_no_keyword() -> None:
-    # In floats 0.1 * 3 > 0.3 and 0.7 * 10 > 7: a keyword with exactly the needed count would be lost.
-    for alpha, n in [(0.3, 10), (0.7, 10), (0.1, 30), (0.29, 100), (0.57, 100)]:
-        needed = round(alpha * n)
-        sets = [{"w"}] * needed + [{"x"}] * (n - needed)
-        assert "w" in Tally.of(sets, Threshold.of(alpha, 10**6)).kept

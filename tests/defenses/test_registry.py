@@ -56,9 +56,6 @@ def test_an_unknown_method_or_task_is_named_with_what_there_is() -> None:
 # --- a fourth method
 
 
-MODEL = ["--model", "python:toy_model:ask"]
-
-
 PASSAGES = [Passage(f"Tarsk won, says paper {i}.", id=f"p{i}", source=f"paper {i}") for i in range(4)]
 
 

@@ -124,13 +124,3 @@ def test_a_probe_that_saw_differences_makes_certify_refuse() -> None:
     with pytest.raises(ValueError, match=r"the model samples \(declared by samples=False; a probe compared 40"):
         MajorityVoting(model).certify("q", PASSAGES, "yes", choices=["yes", "no"])
     assert not model.deterministic
-
-
-@pytest.mark.parametrize("answer", [voted, kept])
-@pytest.mark.parametrize("repeats", [SAMPLES, GREEDY], ids=["samples", "deterministic"])
-def test_where_groups_have_several_votes_the_promise_is_about_votes(answer: Any, repeats: Repeats) -> None:
-    found = answer(repeats, weights={"1.txt": 4}, **({"alpha": 0.5} if answer is kept else {}))
-    assert found.radius > 1
-    assert found.determinism.promise.startswith(
-        f"no replacement of groups with up to {found.radius} of 10 votes changes "
-    )

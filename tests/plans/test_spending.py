@@ -76,16 +76,6 @@ def test_a_group_has_its_own_tokens_and_a_silent_one_makes_the_total_unknown() -
         assert answer.spending.silent == 1
 
 
-def test_the_report_survives_json_and_equality_looks_past_tokens() -> None:
-    answer = KeywordAggregation(model()).answer(QUERY, PASSAGES)
-    again = RobustAnswer.from_dict(answer.to_dict())
-    assert again.spending == answer.spending
-    assert again.groups[0].usage == answer.groups[0].usage
-    assert answer == KeywordAggregation(CallableModel(lambda p: counted(p).text or "", name="counted")).answer(
-        QUERY, PASSAGES
-    )
-
-
 @pytest.mark.parametrize(
     ("replies", "can_score", "rounds"), [("XXYYN", True, 2), ("XXYYN", False, 1), ("XXXXN", True, 1)]
 )

@@ -172,16 +172,3 @@ def test_every_winner_next_to_corrupted_groups_is_found() -> None:
 def test_what_wins(said: str, rule: Rule, winner: str | None, tied: str, radius: int) -> None:
     count = Count(tuple(said), (1,) * len(said), rule)
     assert (count.winner, count.tied, count.radius()) == (winner, tuple(tied), radius)
-
-
-def test_a_runoff_settles_a_tie_and_lengthens_a_radius() -> None:
-    rule, likely = Rule(2, noise=NOISE), {"a": (-1.0,) * 5, "b": (-3.0,) * 5}
-    tie = Count(("a", "a", "b", "b", None), (1,) * 5, rule)
-    assert tie.worth_scoring() == ("a", "b")
-    settled = replace(tie, scores=likely)
-    assert (settled.winner, settled.by_runoff, settled.radius()) == ("a", True, 0)
-    ahead = Count(("a", "a", "a", "b", None), (1,) * 5, rule)
-    assert (ahead.radius(), ahead.worth_scoring()) == (0, ("a", "b"))
-    assert replace(ahead, scores=likely).radius() == 1
-    assert replace(ahead, scores={"a": likely["b"], "b": likely["a"]}).radius() == 0
-    assert replace(tie, scores={"a": (-1.0,) * 5, "b": (-1.05,) * 5}).winner is None  # closer than the noise

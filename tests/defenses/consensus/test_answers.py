@@ -138,16 +138,6 @@ def test_a_tie_is_told_and_is_no_answer(replies: list[str | None], told: str) ->
     assert (bare.text, bare.abstained, bare.dissent) == (ABSTENTION, True, answer.dissent)
 
 
-def test_most_votes_win_only_with_enough_of_them() -> None:
-    replies = ["a", "a", "b"]
-    assert ask(replies).text == "a"
-    three = ask(replies, min_support=3)
-    assert (three.abstained, three.text) == (True, "No 3 sources agree: a (0.md, 1.md); b (2.md)")
-    one = ask(["a", "b", "b"], min_support=1)
-    assert (one.text, one.radius) == ("b", 0)
-    assert ask(["a", "b"], min_support=1).text == "Sources disagree: a (0.md); b (1.md)"
-
-
 def test_a_majority_is_more_than_half_of_those_that_answer() -> None:
     replies = ["a", "a", "b", "c", None]
     assert ask(replies).text == "a"

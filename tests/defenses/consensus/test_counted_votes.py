@@ -83,8 +83,3 @@ def test_no_attack_within_the_radius_changes_a_consensus_of_weighted_groups() ->
             votes = sum(weights[f"s{place}"] for place in new)
             assert stays(seen, votes, ask(replaced(clean, new), weights=weights)), (clean, weights, new)
     assert worlds > 20
-
-
-def test_a_groups_votes_are_replaced_together_or_not_at_all() -> None:
-    trusted = ask(["d", "g", "g"], weights={"s0": 9}, min_support=1)
-    assert (trusted.text, trusted.radius) == ("xylo", 8)
