@@ -3,8 +3,7 @@
 The defence in its smallest form, run by `python -m robustrag_integrations.core`. These are the functions that consensus
 aggregation itself runs (`defenses/consensus`); what it adds is asking, weights, runoffs, reports and warnings.
 
-The attacker writes some of the retrieved texts, as they like, and knows everything: the model, the prompts, the other
-texts. They cannot touch the other texts, nor what the model makes of these. So:
+The attacker writes some of the retrieved texts and knows everything, but cannot touch the other texts. So:
 
 1. *Isolate.* Each source is asked about in a prompt of its own. Whatever a text says, it changes one reply.
 2. *Vote.* A reply's whole answer is one vote. The answer with most votes wins, if enough sources give it.
@@ -27,12 +26,7 @@ ABSTAINS = None  # in place of a vote
 
 @dataclass(frozen=True)
 class Vote:
-    """What one source says.
-
-    Attributes:
-        key: what is compared. Two meanings never share a key (`replies/keys.py`).
-        text: its answer as it writes it, which is shown and not compared.
-    """
+    """What one source says: the key that is compared (`replies/keys.py`), and its own words, which are shown."""
 
     key: str
     text: str = field(compare=False)

@@ -59,13 +59,11 @@ class Defense(ABC):
     """A defence: isolate, ask, aggregate, answer. Subclasses say how with settings, a plan and what performs it.
 
     Attributes:
-        settings_type: a frozen dataclass whose fields are its settings.
-        method: its entry of the registry, the one of its settings if it names none.
+        settings_type: a frozen dataclass whose fields are its settings; it names the method.
         promise: the part of a run that the method's radius fixes if its model draws at random; None: nothing.
         isolates: False for a baseline that shows passages together, of whose groups nothing is told.
         takes_weights: True if groups may have more votes than one.
         decides_early: True if it can prove an answer before all groups have said something.
-        rules: the rules of voting.
     """
 
     method: ClassVar[Method]

@@ -1,8 +1,7 @@
 """The registry of aggregation methods: the name, needs and class of each.
 
-A method is a folder (`defenses/NAME/`) and an entry here. Its class is a dotted name, so that reading the table loads
-neither numpy nor torch; its settings are the fields of the class's `settings_type` (`settings.MethodSettings`), from
-which checks, settings files, flags, evaluation configurations, both integrations and the reference are derived.
+Its class is a dotted name, so that reading the table loads neither numpy nor torch; its settings are the fields of the
+class's `settings_type`, from which checks, files, flags, configurations, integrations and the reference are derived.
 """
 
 from __future__ import annotations

@@ -30,11 +30,7 @@ class SettingsError(RobustRAGError, ValueError):
 class SavedSettings:
     """The contents of a settings file.
 
-    Attributes:
-        options: its task and settings, by their names.
-        votes: fields of `VoteRules`, by their names.
-        top_k: number of passages that the commands retrieve; a retriever belongs to the program, so nothing else uses
-        it.
+    Task and settings (`options`), fields of `VoteRules`, and for the commands `top_k`.
     """
 
     path: str

@@ -4,14 +4,10 @@
 is shown. `finish` then makes the answer of what the method found, in this order:
 
 1. the radius, no larger than the quorum allows, and the budgets of tiers
-2. the warnings: of the model, of the passages, of stopping early, the method's own, of cut passages, of replies
-3. spending, and what tells how far the answer can be trusted: a sole source
-4. `min_radius`: an answer whose radius is too small is withheld
-5. the model's determinism, and what the radius promises without it
-6. links that no supporting passage has
-7. for another prompt, an abstention in place of what only people may read
-
-A method that returns a `Draft` has all of it without a line of its own.
+2. the warnings: of the model, the passages, stopping early, the method's own, of cut passages, of replies
+3. spending, a sole source, and `min_radius`: an answer whose radius is too small is withheld
+4. the model's determinism, and links that no supporting passage has
+5. for another prompt, an abstention in place of what only people may read
 """
 
 from __future__ import annotations
@@ -184,10 +180,7 @@ def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
 
 
 def _held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
-    """Return an abstention where the radius is too small.
-
-    Without a radius, as an attacker may raise the withheld one.
-    """
+    """Return an abstention where the radius is too small; it has none, as an attacker may raise the withheld one."""
     least = rules.min_radius
     if not least or answer.abstained:
         return answer

@@ -1,8 +1,7 @@
 """Plans: the defences without input or output.
 
-A plan is a generator: it yields requests and receives the replies. It never calls a model; a driver does, with threads,
-an event loop or a framework's callbacks, and sends the replies back. All drivers run the same plan, so there is one
-implementation of each defence.
+A plan is a generator: it yields requests and receives the replies of a driver, which calls the model, with threads, an
+event loop or a framework's callbacks. All drivers run the same plan, so there is one implementation of each defence.
 """
 
 from __future__ import annotations

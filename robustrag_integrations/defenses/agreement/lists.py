@@ -117,10 +117,7 @@ def items_of(reply: str) -> Items:
 
 @dataclass(frozen=True)
 class CountedList(Counted):
-    """The items of the groups' replies, None for no answer, and those that are shown.
-
-    `tells`: the text says what sources say where no item is shown.
-    """
+    """The items of the groups' replies; if it `tells`, the text says what sources say where none is shown."""
 
     replies: tuple[Items | None, ...]
     weights: tuple[int, ...]

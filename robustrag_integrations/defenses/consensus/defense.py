@@ -87,7 +87,7 @@ class Outcome(Counted):
     def sole(self) -> Said | None:
         """What the one group says of which the model is sure, where there is no answer, nor a tie of supported ones.
 
-        Of replies whose confidence is not known, each counts as sure: then it is the one group that answers.
+        Where no confidence is known each reply counts as sure: then it is the one group that answers.
         """
         if self.count.winner is not None or self.count.tied or not all(self.weights):
             return None

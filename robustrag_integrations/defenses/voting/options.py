@@ -1,13 +1,10 @@
 """The options of a multiple-choice question, and which of them a response votes for.
 
-A group is shown the options by their words, in an order of its own, and replies with the words of one. Small models
-choose letters by where they stand: of 150 replies to lettered options 113 were "A". What is left of such a leaning
-falls on another option in each group. The order is a function of the options and of the group's own text, never of its
-place among the groups: a passage that is put in moves the others, and must not change what they are asked. So a group's
-prompt depends on nothing but its text and the question, which is all that the radius and the certificates of voting
-take isolation to be. Who writes a passage may choose the order in its own prompt, and no other.
-
-The paper asks for letters, in the order of the question (`options="letters"`).
+A group is shown the options by their words, in an order of its own, and replies with the words of one: small models
+choose letters by where they stand (of 150 replies 113 were "A"). The order is a function of the options and of the
+group's own text, never of its place among the groups, which a passage that is put in changes. So a group's prompt
+depends on nothing but its text and the question, which is what radius and certificates take isolation to be. The paper
+asks for letters, in the order of the question (`options="letters"`).
 """
 
 from __future__ import annotations
