@@ -211,7 +211,7 @@ def answers(plan: Plan) -> Iterator[Found]:
 
 
 def _line(line: Line, seconds: float | None) -> Found:
-    certified = next((e.held for e in line.expected if e.corruption_size == 1), None)
+    certified = line.expected[1].mean if 1 in line.expected else None
     found = {"task": line.task, "setup": line.setup, "attack": line.attack.name, "n": line.n, "failed": line.failed}
     found |= {"errors": dict(line.errors)} if line.failed else {}
     rates = {"right": line.accuracy.mean, "hijacked": line.asr.mean, "abstained": line.abstention.mean}
