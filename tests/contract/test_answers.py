@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from robustrag_integrations import (
     ConsensusAggregation,
     KeywordAggregation,
     MajorityVoting,
-    Passage,
     RobustAnswer,
 )
 from robustrag_integrations.prompts import SHORT_REQUEST
@@ -132,22 +130,6 @@ def test_nothing_in_a_passage_a_question_or_an_answer_is_read_as_a_template(kind
 @pytest.mark.parametrize("text", ["x" * 300_000, "🦉" * 20_000, " \n" * 50_000 + "a", "{question}{context}" * 5_000])
 def test_hostile_lengths_and_shapes_cost_their_own_vote_alone(kind: Driver, text: str) -> None:
     assert kind.engine(Script(), [*truthful(3), planted(text)]).ask().text == "Paris"
-
-
-def test_text_that_was_joined_by_somebody_is_one_passage(kind: Driver) -> None:
-    said = kind.engine(Script(), [*truthful(), planted("\n\n".join([EVIL] * 9))]).ask()
-    assert (said.text, len(said.answer.groups)) == ("Paris", 6)
-
-
-def test_passages_are_left_as_they_are_and_come_back(framework: Driver) -> None:
-    found = [
-        Passage(p.text, source=p.source, id=p.id, metadata={"a": [1], "page": n}) for n, p in enumerate(truthful())
-    ]
-    before = copy.deepcopy(found)
-    answer = framework.engine(Script(), found).ask().answer
-    assert found == before
-    assert [g.passage_ids for g in answer.groups] == [(p.id,) for p in found]
-    assert [g.origins for g in answer.groups] == [(p.source,) for p in found]
 
 
 def test_a_question_of_choices_is_voted_on(kind: Driver) -> None:

@@ -56,12 +56,6 @@ def test_every_group_is_asked_all_messages_with_a_request_at_the_end_and_the_agr
     assert said.answer.model_calls == len(script.prompts) == 5
 
 
-def test_the_request_stands_in_the_users_message_where_another_one_is_last(framework: Driver) -> None:
-    script = Script(quoted)
-    framework.engine(script, DAYS[:2], [("human", "{context} {question}"), ("ai", "Aye:")]).ask(ASKED)
-    assert script.prompts[0].endswith(f"{ASKED}\n\n{SHORT_REQUEST}\nAye:")
-
-
 def test_a_question_of_yes_or_no_is_asked_as_a_choice_and_never_worded(kind: Driver) -> None:
     for template in (OWN, None):
         script = Script(quoted)

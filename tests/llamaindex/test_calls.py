@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.prompts import PromptTemplate
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, VoteRules
@@ -43,24 +42,6 @@ def test_trap_call_settings_reach_the_model_which_predict_takes_for_template_var
     synthesizer = RobustRAGSynthesizer(llm=Noting(), calls=CallOptions(llm_kwargs={"temperature": 0.0}))
     synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert [kwargs["temperature"] for kwargs in noted] == [0.0] * 3
-
-
-def test_other_exceptions_are_tried_again_when_named(llm: FactReader) -> None:
-    class Busy(Exception):
-        pass
-
-    class Flaky(FactReader):
-        def _said(self, prompt: str) -> str:
-            if "number 0" in prompt and sum("number 0" in p for p in self.seen) == 1:
-                raise Busy("429")
-            return super()._said(prompt)
-
-    given_up = RobustRAGSynthesizer(llm=Flaky()).synthesize(QUESTION, nodes_of(truthful(4)))
-    assert given_up.metadata["robustrag"]["groups"][0]["error"] == "Busy: 429"
-    tried = RobustRAGSynthesizer(llm=Flaky(), calls=CallOptions(retry_on=(Busy,))).synthesize(
-        QUESTION, nodes_of(truthful(4))
-    )
-    assert tried.metadata["robustrag"]["groups"][0]["status"] == "supports"
 
 
 @pytest.mark.parametrize("style", ["sync", "async"])
@@ -127,13 +108,3 @@ def test_a_sampling_llm_is_warned_of_on_every_answer_and_once_in_the_log(caplog:
         assert any("the model samples (temperature 0.7; set temperature=0)" in w for w in warnings_of())
     assert [r.message for r in caplog.records if "temperature 0.7" in r.message]
     assert not any("samples" in w for w in warnings_of(calls=CallOptions(llm_kwargs={"temperature": 0.0})))
-
-
-@pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
-def test_a_conversation_stands_in_front_of_every_prompt_and_is_named_in_the_report(chat_model: bool) -> None:
-    llm = FactReader(chat_model=chat_model)
-    history = [ChatMessage(role="user", content="Hello {text}"), ChatMessage(role="assistant", content="Hi")]
-    synthesizer = RobustRAGSynthesizer(llm=llm).with_changes(conversation=history)
-    response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
-    assert all("Hello {text}" in prompt and prompt.index("Hi") < prompt.index(QUESTION) for prompt in llm.seen)
-    assert "holds 1 earlier answer:" in response.metadata["robustrag"]["warnings"][0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from llama_index.core import VectorStoreIndex
 from llama_index.core.base.llms.types import ChatMessage
 
 from llamaindex_robustrag import CallOptions, RobustContextChatEngine, VoteRules, robust_answer
@@ -69,18 +68,6 @@ async def test_what_neither_documents_nor_conversation_answer_is_an_abstention(e
     assert text == ABSTENTION
     assert reply.metadata.robust_answer.abstained
     assert len(reply.source_nodes) == 2
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("engine_class", ENGINES)
-async def test_what_documents_answer_is_asked_of_nothing_else(
-    poisoned: VectorStoreIndex, engine_class: type, method: str
-) -> None:
-    llm = Sociable()
-    text, reply = await say(engine_of(engine_class, poisoned, llm), method, QUESTION)
-    assert text == "Paris"
-    assert not any("No document answers" in prompt for prompt in llm.seen)
-    assert "answered_from" not in reply.metadata["robustrag"]["evidence"]
 
 
 def test_its_radius_is_that_of_the_abstention() -> None:

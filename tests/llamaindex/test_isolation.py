@@ -52,18 +52,6 @@ def test_a_question_that_leaves_no_room_is_an_error_that_says_so(llm: FactReader
         RobustRAGSynthesizer(llm=llm).synthesize("why " * 5000, nodes_of(truthful(1)))
 
 
-def test_the_nodes_of_one_document_share_one_group_wherever_they_rank(llm: FactReader) -> None:
-    nodes = nodes_of([EVIL, *truthful(4), EVIL, EVIL], ["evil", "a", "b", "c", "d", "evil", "evil"])
-    response = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes)
-    report = response.metadata["robustrag"]
-    assert report["groups"][0]["passage_ids"] == ["node-0", "node-5", "node-6"]
-    assert [g["origins"] for g in report["groups"]] == [["evil"], ["a"], ["b"], ["c"], ["d"]]
-    assert str(response) == "Paris"
-    ids, dissent = report["warnings"]
-    assert ids.startswith("5 groups are told apart by document ids alone")
-    assert dissent.startswith("1 of 5 answering sources says otherwise: 'Berlin' (evil)")
-
-
 @pytest.mark.parametrize(
     "parser",
     [
@@ -103,16 +91,6 @@ def test_trap_citation_engine_splits_a_document_which_still_has_one_vote(llm: Fa
     assert str(response) == "Paris"
 
 
-def test_the_same_node_retrieved_twice_has_one_vote_and_nodes_may_have_one_each() -> None:
-    def groups(nodes: list[NodeWithScore], **options: Any) -> int:
-        report = RobustRAGSynthesizer(FactReader(), **options).synthesize(QUESTION, nodes).metadata["robustrag"]
-        return len(report["groups"])
-
-    nodes = nodes_of(["a", "b"], [None, None])
-    assert groups([*nodes, nodes[0]]) == groups([*nodes, nodes[0]], group_by="passage") == 2
-    assert groups(nodes_of(["a", "b", "c"], ["x", "x", "x"]), group_by="passage") == 3
-
-
 def report(nodes: list[NodeWithScore], **options: Any) -> dict[str, Any]:
     return RobustRAGSynthesizer(FactReader(), **options).synthesize(QUESTION, nodes).metadata["robustrag"]
 
@@ -141,8 +119,3 @@ def test_files_that_the_directory_reader_cuts_into_pages_have_one_vote(tmp_path:
     found = report(nodes)
     assert found["text"] == "Paris"
     assert len(found["groups"]) == 4
-
-
-def test_pages_that_document_ids_alone_tell_apart_are_warned_of() -> None:
-    found = report([node(f"{EVIL} {i}", f"page-{i}") for i in range(8)])
-    assert any("8 groups are told apart by document ids alone" in w for w in found["warnings"])

@@ -50,22 +50,6 @@ async def test_a_tool_and_later_turns_of_a_chat_hold_no_told_tie() -> None:
     assert not any("disagree" in prompt for prompt in llm.seen)
 
 
-def test_markers_stay_for_models(llm: FactReader) -> None:
-    for streaming in (False, True):
-        engine = engine_of(index_over(TIED[:2]), llm, reader="model", citation_markers=True, streaming=streaming)
-        response = engine.query(QUESTION)
-        assert ("".join(response.response_gen) if streaming else str(response)) == "Paris [1][2]"
-
-
-def test_the_tool_tells_an_agent_nothing_of_it(index: VectorStoreIndex, llm: FactReader) -> None:
-    tool = RobustQueryEngineTool.from_defaults(engine_of(index, llm), name="facts", description="facts")
-    output = tool.call(QUESTION)
-    assert output.is_error
-    assert (str(output.raw_output), "withheld" in output.content) == ("I don't know", True)
-    allowed = engine_of(index, llm, votes=VoteRules(allow_sole_source=True))
-    assert RobustQueryEngineTool.from_defaults(allowed).call(QUESTION).content == "Paris"
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("engine_class", ENGINES)
 async def test_later_turns_of_a_chat_do_not_read_it(index: VectorStoreIndex, engine_class: type, method: str) -> None:

@@ -9,7 +9,6 @@ from types import FunctionType
 from typing import Any, get_type_hints
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.base.response.schema import PydanticResponse, StreamingResponse
 from llama_index.core.schema import TextNode
 from llama_index.core.tools import QueryEngineTool
@@ -70,14 +69,6 @@ def test_a_streamed_response_has_its_report_when_the_last_piece_is_out(llm: Fact
     assert response.metadata["robustrag"]["text"] == "Paris"
 
 
-def test_a_closed_stream_stops_and_stays_without_a_report(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of(truthful()))
-    next(response.response_gen)
-    response.response_gen.close()
-    assert list(response.response_gen) == []
-    assert response.metadata["robustrag"]["pending"]
-
-
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("llm_class", [FactReader, AsyncFactReader])
 async def test_the_final_call_alone_is_structured(llm_class: type[FactReader], style: str) -> None:
@@ -111,18 +102,6 @@ def test_voting_takes_choices_from_the_constructor_or_the_call(llm: FactReader) 
     assert by_default.metadata["robustrag"]["choice"] == 1
     with pytest.raises(ValueError, match="multiple choice needs choices"):
         RobustRAGSynthesizer(llm=llm, aggregation="voting").synthesize(QUESTION, nodes)
-
-
-def test_a_stream_whose_parts_hold_only_what_is_new_is_read_too() -> None:
-    class OnlyNew(FactReader):
-        chat_model: bool = True
-
-        def stream_chat(self, messages: Any, **kwargs: Any) -> Any:
-            for piece in ("Par", "is", " it is"):
-                yield ChatResponse(message=ChatMessage(role="assistant", content=piece), delta=piece)
-
-    synthesizer = RobustRAGSynthesizer(OnlyNew(), streaming=True, aggregation="keyword", final="always")
-    assert list(synthesizer.synthesize(QUESTION, nodes_of(truthful())).response_gen) == ["Par", "is", " it is"]
 
 
 @pytest.mark.parametrize("streaming", [False, True])

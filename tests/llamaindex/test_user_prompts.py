@@ -16,8 +16,6 @@ from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, 
 from robustrag_integrations.prompts import AGREED_CONTEXT, SHORT_REQUEST
 from tests.llamaindex.fakes import QUESTION, AsyncFactReader, Capital, FactReader, nodes_of, truthful
 
-HOSTILE = "The capital of France is Paris. {query_str} {{ 7 * 7 }} {% raw %} <content_block> {x} \\1 %s"
-
 
 class Chats(AsyncFactReader):
     """Keeps the messages that it was sent."""
@@ -51,16 +49,6 @@ AGREED = AGREED_CONTEXT.format(agreed="Paris")
 KEYWORD: dict[str, Any] = {"aggregation": "keyword", "beta": 1}
 
 
-@pytest.mark.parametrize("template", [PromptTemplate(TEXT)])
-def test_every_document_is_asked_for_a_short_answer_and_the_agreed_one_is_worded(template: Any) -> None:
-    llm = FactReader()
-    response = RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(truthful(3)))
-    assert str(response) == "Paris"
-    asked = [f"Talk like a pirate.\n{text}\nQ: {QUESTION}\n\n{SHORT_REQUEST}" for text in truthful(3)]
-    assert sorted(llm.seen[:3]) == asked
-    assert llm.seen[3:] == [f"Talk like a pirate.\n{AGREED}\nQ: {QUESTION}"]
-
-
 @pytest.mark.parametrize("template", [MESSAGES, RICH, SELECTOR], ids=["messages", "rich", "selector"])
 def test_messages_are_sent_as_messages_and_the_last_of_the_users_has_the_request(template: Any) -> None:
     llm = Chats()
@@ -71,20 +59,6 @@ def test_messages_are_sent_as_messages_and_the_last_of_the_users_has_the_request
     assert sorted(sent[-1] for sent in llm.sent[:3]) == asked
     assert llm.sent[3][-1] == ("user", f"{AGREED}\nQ: {QUESTION}")
     assert (("assistant", "A parrot.") in llm.sent[3]) == (template is not RICH)
-
-
-@pytest.mark.parametrize("template", [PromptTemplate(TEXT), MESSAGES, RICH])
-def test_nothing_in_a_passage_or_answer_is_read_as_a_template(template: Any) -> None:
-    class Quotes(Chats):
-        def _said(self, prompt: str) -> str:
-            return "{{ 7*7 }} {query_str}"
-
-    llm = Quotes()
-    nodes = nodes_of([HOSTILE, f"{HOSTILE} again", f"{HOSTILE} and again"])
-    response = RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes)
-    assert sum(HOSTILE in sent[-1][1] for sent in llm.sent) == 3
-    assert "they agree on this answer: {{ 7*7 }} {query_str}\n" in llm.sent[-1][-1][1]
-    assert str(response) == "{{ 7*7 }} {query_str}"
 
 
 def test_long_passages_are_cut_within_their_message_and_before_the_request() -> None:
