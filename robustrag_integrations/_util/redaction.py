@@ -13,7 +13,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -176,6 +176,8 @@ def _secrets(name: str, value: Any, depth: int, seen: dict[int, Any]) -> Iterato
             yield from (text, text.partition(" ")[2])  # the token after Bearer or Basic
         yield from _in_address(text)
         return
+    if isinstance(value, MethodType):  # of a client, whose settings hold its key
+        value = value.__self__
     if isinstance(value, (type, FunctionType, ModuleType)) or not depth or id(value) in seen:
         return
     seen[id(value)] = value  # kept alive: another object could get its number
