@@ -1,10 +1,7 @@
-"""Metrics: the score of a response, given reference answers. Certificates and evaluations use them.
+"""Metrics: the score of a response, given reference answers; a number of at least 0, where 0 is the worst.
 
-A metric is any function from a response and its references to a number of at least 0, where 0 is the worst.
-
-A metric that fails on a response (it raises, or returns a negative number or none at all) costs that response its score
-and nothing else: the response scores 0, the lowest score there is, so that a lower bound stays a lower bound, and the
-failure is reported. See `GuardedMetric`.
+A metric that fails on a response costs that response its score and nothing else: it scores 0, the lowest score there
+is, so that a lower bound stays a lower bound, and the failure is reported (`GuardedMetric`).
 """
 
 from __future__ import annotations
@@ -80,11 +77,7 @@ def _glued(left: str, right: str) -> bool:
 
 
 def references_of(reference: str | Sequence[str]) -> tuple[str, ...]:
-    """Return one or several references as a tuple.
-
-    Raises:
-        TypeError, ValueError: not text, or nothing in it.
-    """
+    """Return one or several references as a tuple; raise where one is no text or empty."""
     given = (reference,) if isinstance(reference, str) else tuple(reference or ())
     if not all(isinstance(r, str) for r in given):
         raise TypeError(f"reference must be a str or a list of str, got {reference!r:.80}")
@@ -128,16 +121,11 @@ def _in_range(number: str) -> float | None:
 
 
 class LLMJudge:
-    """A language model as the metric, with scores from 0 to 100.
+    """A language model as the metric, with scores from 0 to 100; it is shown the question `query`.
 
     An abstention scores 0 without asking. Equal questions are asked once. A reply without a readable score is asked for
-    again, up to `attempts` times; then the response scores 0, which keeps a lower bound a lower bound.
-
-    Args:
-        model: the judge.
-        query: the question that the responses answer; it is shown to the judge.
-        prompt: a template with the fields `query`, `references` and `response`.
-        attempts: number of times a judge is asked for one score.
+    again, up to `attempts` times; then the response scores 0, which keeps a lower bound a lower bound. A `prompt` of
+    your own has the fields `query`, `references` and `response`.
     """
 
     def __init__(
@@ -194,15 +182,12 @@ METRICS: Mapping[str, Metric] = {"contains": contains_answer, "exact": exact_cho
 
 
 def metric_of(name: str | Metric) -> Metric:
-    """Return the metric of that name, or a custom one.
+    """Return the metric of that name: of `METRICS`, `module:function`, `path/to/file.py:function`, or a function.
 
-    Args:
-        name: a name of `METRICS`, `module:function`, `path/to/file.py:function`, or a function. The function takes a
-            response and its references and returns a number of at least 0. Naming one runs its module's code.
+    The function takes a response and its references and returns a number of at least 0. Naming one runs its module.
 
     Raises:
-        ValueError: the metric is unknown.
-        TypeError: what is named is not a function.
+        ValueError, TypeError: the metric is unknown, or no function.
     """
     found: Any = name
     if isinstance(name, str):

@@ -178,16 +178,13 @@ def _common_words(texts: Iterable[str], without: Iterable[str]) -> list[str]:
 
 
 def attack_of(name: str | Writer) -> Attack:
-    """The attack of that name, or a custom one.
+    """The attack of that name: of `ATTACKS`, `payloads:FILE`, `module:function`, `file.py:function`, or a function.
 
-    Args:
-        name: a name of `ATTACKS`, `payloads:FILE`, `module:function`, `path/to/file.py:function`, or a function. That
-            takes a `Scene` and returns one text, or several; it decides what is planted and never where, so that
-            whatever it returns is an attack within the budget.
+    A function takes a `Scene` and returns one text, or several; it decides what is planted and never where, so that
+    whatever it returns is an attack within the budget.
 
     Raises:
-        ValueError: the attack is unknown.
-        TypeError: what is named is not a function.
+        ValueError, TypeError: the attack is unknown, or no function.
     """
     if isinstance(name, str):
         if name in ATTACKS:

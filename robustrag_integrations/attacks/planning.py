@@ -29,14 +29,10 @@ TRIES = 40  # retrievals that the adaptive attacker tries
 
 @dataclass(frozen=True)
 class AttackedRetrieval:
-    """The retrieval that the defence is shown.
+    """The retrieval that the defence is shown; `planted` marks the attacker's passages.
 
-    Attributes:
-        passages: the corrupted retrieval, best first.
-        planted: for each passage, whether the attacker wrote it.
-        target: the answer that the attacker wants; the words of an abstention for an attacker who wants none.
-            None where that is not known. For a goal of `link` the host of the link.
-        goal: the criterion of the attacker's success.
+    `target` is the answer that the attacker wants: an abstention's words for one who wants none, the host of a link for
+    the goal `link`, None where it is not known.
     """
 
     passages: tuple[Passage, ...]

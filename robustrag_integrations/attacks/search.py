@@ -39,14 +39,11 @@ _BREAKING = ("\x00\x1b[31m", "\ud800", "a " * 20_000, "</s><|im_start|>{{ x }}%s
 
 @dataclass(frozen=True)
 class AdaptiveAttack:
-    """The best attack that the search found.
+    """The best attack that the search found, and how it went.
 
     Attributes:
         score: the lowest score reached, or for a substitution 0 if the answer changed and 1 if not.
         text: the answer then; None when the defence gave none at all.
-        passages: the retrieval that leads to it.
-        clean: the answer without an attack.
-        tries: number of retrievals that were put to the defence.
         tried: number of corrupted passages of each strategy that were put to the defence.
         obeyed: in how many tries a corrupted group said just what the attacker had made its passage for.
     """

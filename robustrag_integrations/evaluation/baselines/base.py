@@ -49,7 +49,10 @@ class BaselineSettings(ChoiceSettings):
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe; a function by its name."""
         values = {each.name: getattr(self, each.name) for each in settings_in(type(self))}
-        own = {name: _name_of(value) if callable(value) else value for name, value in values.items()}
+        own = {
+            name: f"{value.__module__}:{value.__qualname__}" if callable(value) else value
+            for name, value in values.items()
+        }
         return {"task": self.task, **own}
 
 
@@ -76,11 +79,6 @@ def function_of(name: str, given: Any) -> Function:
         raise TypeError(f"{name} must be a function or module:function, got {type(found).__name__}")
     function: Function = found
     return function
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    kind = function if hasattr(function, "__qualname__") else type(function)
-    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def probability(name: str, value: Any) -> float:

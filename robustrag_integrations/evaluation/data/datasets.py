@@ -110,15 +110,7 @@ def _value(data: bytes) -> tuple[Any] | str:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Questions to evaluate on, in the order of the file.
-
-    Attributes:
-        name: `demo`, or the file's name without its endings.
-        task: `qa` (short answers), `mc` (multiple choice) or `long` (long answers).
-        bad_rows: the rows that were left out, as far as the file was read.
-        top_k: number of passages that the retrieval returns when it finds enough: what was asked for; None when a file
-            gives each question as many as it has.
-    """
+    """Questions to evaluate on, in the order of the file; `top_k` is None where each has as many passages as it has."""
 
     name: str
     task: EvalTask

@@ -51,12 +51,10 @@ class EvalQuestion:
 def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
     """A row as a question, and whether it asks for a long answer; `number` is its `id` when it has none.
 
-    Three layouts are read, recognised by their keys. The paper's: `question`, `correct answer`, `context` (a list of
-    `title`, `text`, `link`), and optionally `expanded answer`, `incorrect answer`, `incorrect_context`, `choices`,
-    `choices answer`, `long_gen`. RAMDocs': `question`, `documents`, `gold_answers`, `wrong_answers`. The project's:
-    `question`, `answer`, `passages` (a list of texts, or of objects with `text` and `source`), and optionally
-    `choices`, `correct_choice`, `incorrect`, `wrong`, `poisoned`, `poison_target`, `long`, `several`. All may have an
-    `id`.
+    Three layouts are read, recognised by their keys: the paper's, RAMDocs' and the project's (docs/guide/evaluation.md).
+
+    Raises:
+        ValueError: it is not a question; the message says what is wrong.
     """
     if not isinstance(row, dict):
         raise ValueError('expected an object such as {"question": ..., "answer": ..., "passages": [...]}')

@@ -33,11 +33,9 @@ logger = logging.getLogger(__name__)
 
 
 class LocalEngine:
-    """Makes rows in this process. Models and defences stay loaded from one run to the next.
+    """Makes rows in this process, with a cache of model calls in a folder; models and defences stay loaded.
 
-    Args:
-        cache: the folder of the cache of model calls; None for none.
-        concurrency: number of rows that are made at a time. Models in this process run one row at a time all the same.
+    `concurrency` rows are made at a time; models in this process run one row at a time all the same.
     """
 
     def __init__(self, cache: str | None = None, concurrency: int = 1) -> None:

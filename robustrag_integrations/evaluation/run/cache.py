@@ -1,12 +1,8 @@
 """A cache of model calls on disk, so that no prompt is sent twice, neither under another setting nor in the next run.
 
-It works per prompt: an entry's key is the hash of the model's fingerprint, the role and the prompt, and of ten prompts
-with one new among them that one is asked alone. For a model that runs prompts as one batch, a reply is thus that of the
-batch in which the prompt was asked first; another batch's last bits may differ, and a text with them where two tokens
-are all but equal. A run is consistent in itself, since every row has the same reply to the same prompt.
-
-Failed calls and models that sample are never kept. Decoding sessions are not kept either: their numbers take more
-space than they save time.
+An entry's key is the hash of the model's fingerprint, the role and the prompt: of ten prompts with one new among them
+that one is asked alone. A run is consistent in itself, since every row has the same reply to the same prompt. Failed
+calls, models that sample and decoding sessions are not kept.
 """
 
 from __future__ import annotations
@@ -127,13 +123,7 @@ def _response(text: Any) -> Response | None:
 
 
 class MeteredModel(AroundModel):
-    """A text model that looks each call up in a cache first.
-
-    Args:
-        model: the model to ask.
-        fingerprint: a hash of everything that decides its answers.
-        cache: the cache of its calls; None for none.
-    """
+    """A text model that looks each call up in a cache first."""
 
     def __init__(self, model: TextModel, fingerprint: str, cache: CallCache | None) -> None:
         super().__init__(model)

@@ -107,13 +107,7 @@ class CertifySpec:
 
 @dataclass(frozen=True)
 class EvalConfig:
-    """A checked configuration; `given` is the mapping that it was read from, defaults filled in.
-
-    Attributes:
-        attacks: at every rank and size, the clean run first; a searching one has no rank.
-        top_k: numbers of passages; None for all that a question has.
-        tasks: empty: as the data says.
-    """
+    """A checked configuration; the clean run is the first of `attacks`, and a `top_k` of None means all passages."""
 
     data: tuple[DataSpec, ...]
     models: tuple[NamedModel, ...]

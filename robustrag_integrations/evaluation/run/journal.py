@@ -1,10 +1,7 @@
 """A file of JSON lines that survives its writer: every row is on disk before the next one is begun.
 
-A writer that is killed in the middle of a line leaves a torn last line and no other damage; it is cut off when the next
-row is written. Until then not a byte changes, so that a file of something else stays whole.
-
-Rows hold what passages and replies say: a new file can be read by its owner alone. One that was there keeps its
-permissions.
+A writer that is killed in the middle of a line leaves a torn last line, which is cut off when the next row is written.
+Until then not a byte changes, so that a file of something else stays whole. A new file can be read by its owner alone.
 """
 
 from __future__ import annotations

@@ -36,13 +36,7 @@ from robustrag_integrations.models.providers import NamedModel
 
 @dataclass(frozen=True)
 class Setup:
-    """One defence with one choice of settings on one model.
-
-    Attributes:
-        label: its name in tables, unique among the setups of a task and a model.
-        settings: the chosen settings, and the defaults of those that matter most, as (name, value) pairs.
-        top_k: number of passages that are retrieved; None for all that a question has.
-    """
+    """One defence with one choice of settings on one model; its label is unique for a task and a model."""
 
     label: str
     model: NamedModel

@@ -36,13 +36,7 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run.
-
-    Attributes:
-        rows: in canonical order.
-        made: number of rows made by this run.
-        failed: number of rows that have an error.
-    """
+    """A finished run."""
 
     rows: tuple[Row, ...]
     made: int
@@ -58,19 +52,12 @@ def evaluate(
 ) -> Finished:
     """Run an evaluation.
 
-    Args:
-        config: the configuration; see `config.read_config`.
-        output: the JSONL file that rows are appended to as they are made. Rows that are in it already are not made
-            again. At the end it is put into canonical order, so that an interrupted run that was resumed leaves the
-            same file as one that was not, up to `timing`. None keeps the rows in memory only.
-        engine: makes the rows; None for one at a time, without a cache.
-        watcher: is told about progress.
+    Rows are appended to `output`, JSON lines, as they are made; those that are in it already are not made again. At the
+    end it is put into canonical order, so that an interrupted run that was resumed leaves the same file as one that was
+    not, up to `timing`. Without it rows are kept in memory only.
 
     Raises:
-        ConfigError: the configuration does not fit the data or the models.
-        DatasetError: a data set cannot be read.
-        ModelError: a model cannot be loaded.
-        JournalError: the output cannot be used.
+        ConfigError, DatasetError, ModelError, JournalError: something cannot be used.
         RunStopped: the last 20 rows have all failed.
         KeyboardInterrupt: raised as it is; all rows made so far are on disk.
     """

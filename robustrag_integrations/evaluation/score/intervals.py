@@ -1,8 +1,7 @@
 """Means with bootstrap confidence intervals, and exact ones for shares of successes.
 
-A percentile bootstrap cannot see what a sample does not show: when all values are the same, every resample is too, and
-the interval would shrink to a point however small the sample. There a bound takes its place that holds for any
-distribution within known limits: for a rate of 0/n or n/n the exact interval of Clopper and Pearson.
+A percentile bootstrap shrinks to a point where all values are the same, however few. There a bound takes its place that
+holds for any distribution within known limits: for a rate of 0/n or n/n the exact interval of Clopper and Pearson.
 """
 
 from __future__ import annotations

@@ -16,15 +16,12 @@ from robustrag_integrations.evaluation.score.rows import AttackSpec, Row, attack
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of two setups on the n questions that both answered.
+    """A comparison of two setups on the n questions that both answered: who is `right`, or `hijacked` under attack.
 
-    Attributes:
-        measure: `right`, or `hijacked` under attack. Long answers: the judge's score as a share of 100.
-        alone: of how many the measure holds for `setup` alone; None where it is no yes or no.
-        other_alone: of how many it holds for `against` alone.
-        difference: mean of `setup` minus mean of `against`, with its paired 95% bootstrap interval.
-        p: of the exact two-sided McNemar test that neither is better; None where the measure is no yes or no.
-        p_holm: the same, corrected by Holm for all tests of the run.
+    `alone` and `other_alone` count questions of which the measure holds for one of them alone, and `p` is the exact
+    two-sided McNemar test's, `p_holm` corrected for all tests of the run; None where the measure is no yes or no (a
+    judge's score, as a share of 100). `difference` is the mean of `setup` minus that of `against`, with a paired 95%
+    bootstrap interval.
     """
 
     dataset: str

@@ -30,15 +30,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class AttackSpec:
-    """An attack as it is run; `none` for the clean retrieval, the other fields then mean nothing.
-
-    Attributes:
-        name: of `attacks.ATTACKS`, `payloads:FILE` or `module:function`.
-        rank: the place of the first planted passage: a name, or a rank from 1, the top.
-        corruption_size: k', how many passages are planted.
-        seed: of what is random in it.
-        repeat: number of times the planted text is repeated; None for the attack's own default.
-    """
+    """An attack as it is run; `none` for the clean retrieval. A rank is a name, or a number from 1, the top."""
 
     name: str = "none"
     rank: str = "first"
@@ -182,14 +174,7 @@ class NotARunError(RobustRAGError):
 
 @dataclass(frozen=True)
 class Run:
-    """The contents of a run's file.
-
-    Attributes:
-        name: the file's name.
-        header: the first line's `config` and `versions`; empty when there is none.
-        rows: the rows; of two with one key the later one that did not fail.
-        bad: lines that are not rows; the last one as well if a run was stopped in the middle of writing it.
-    """
+    """A run's file: of two rows with one key the later one that did not fail; `bad` are lines that are not rows."""
 
     name: str
     header: Mapping[str, Any] = field(default_factory=dict)

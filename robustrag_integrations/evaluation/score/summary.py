@@ -35,14 +35,7 @@ _LARGEST_EXPECTED = 5  # k' up to which expected certified accuracy is reported
 
 @dataclass(frozen=True)
 class CertifiedScore:
-    """The score that certificates guarantee against one attacker.
-
-    Attributes:
-        attack: `injection` or `modification`.
-        corruption_size: k'.
-        score: the mean tau: cacc, or cllmj (0 to 100) for long answers. An undecided certificate counts as 0.
-        undecided: number of certificates that a limit cut short.
-    """
+    """The mean tau against one attacker (0 to 100 for long answers); an undecided certificate counts as 0."""
 
     attack: str
     corruption_size: int
@@ -57,27 +50,19 @@ class Line:
     Shares are of the `n` questions answered; `failed` ones are counted with their `errors`, and means are per question.
 
     Attributes:
-        accuracy: share of right answers: bacc without an attack, racc under one.
-        judge: the judge's mean score: bllmj without an attack, rllmj under one. Empty without a judge.
+        accuracy: share of right answers: bacc without an attack, racc under one; `judge`: the judge's mean score.
         unreadable: number of scores that are 0 because the judge's replies held none, or because the metric failed.
-        asr: share of answers that hold the attacker's. Without an attack: how often it was given anyway.
-        both: share of answers that hold both.
-        told: share of abstentions that tell the right answer among three with most votes at most.
-        found: mean share of the right answers that stand in the answer or in what groups say otherwise, where none
-            that is wrong does; over the questions with several right answers.
-        radius: the mean radius of the right answers (of long ones: of those that do not abstain), and of the wrong
-            ones and the abstentions.
-        held: share of answers that are right and have a radius of at least 1: what `min_radius=1` leaves;
-            `held_wrong`: of wrong ones.
+        asr: share of answers that hold the attacker's (without an attack: that hold it anyway); `both`: and a right one.
+        told: share of abstentions that tell the right answer; `found`: share of several right answers that are found.
+        radius: the mean radius of the right answers (of long ones: of those that do not abstain).
+        held: share of answers that are right with a radius of at least 1, and `held_wrong` wrong with one: what
+            `min_radius=1` leaves.
         certified: one entry per attacker that was certified against; clean rows only.
         expected: expected certified accuracy by k': the share, of all questions, failed ones included, that is right
             with a radius of at least k', with its Clopper-Pearson interval; clean rows only.
-        prompt_tokens: over the questions of which all calls told; calls out of a cache count as they did when the
-            model was asked.
-        seconds: without rows whose model calls came out of a cache, and without the first row of each defence, which
-            pays for loading what the others find loaded.
-        warnings: warnings of answers and certificates, each with its number of questions; numbers and quoted names in
-            them are "#".
+        prompt_tokens: over the questions of which all calls told.
+        seconds: without rows out of the cache, and without the first row of each defence, which pays for loading.
+        warnings: of answers and certificates, each with its number of questions; "#" for numbers and quoted names.
     """
 
     dataset: str

@@ -237,21 +237,16 @@ def _attack(row: Row) -> str:
 
 
 def _about(row: Row) -> list[tuple[str, str]]:
-    wanted, scores = row.get("target") or row.get("incorrect"), row.get("scores") or {}
-    said = OUTCOMES[outcome(row)]
-    if scores.get("correct") not in (None, 0, 1):
-        said += f", score {scores['correct']:.3g}"
-    if scores.get("unreadable"):
-        said += ", because no score could be read from the judge's replies"
-    if scores.get("failure"):
-        said += f", because the metric failed: {one_line(scores['failure'], 200)}"
+    wanted, scores = row.get("target") or row.get("incorrect") or "", row.get("scores") or {}
+    score = "" if scores.get("correct") in (None, 0, 1) else f"{scores['correct']:.3g}"
+    score += " (no score could be read from the judge's replies)" if scores.get("unreadable") else ""
     pairs = [
         ("Question", visible(row["question"], RESPONSE)),
         ("Right answer", one_line(" | ".join(row["answers"]), 300) or "(not known)"),
-        ("Attacker wants", one_line(wanted, 200) if wanted else ""),
-        ("Question's name", one_line(row["question_id"], 60)),
+        ("Attacker wants", one_line(wanted, 200)),
         ("Metric", one_line(row.get("metric") or "", 100)),
-        ("Outcome", said),
+        ("Score", score),
+        ("The metric failed", one_line(scores.get("failure") or "", 200)),
     ]
     return [(name, value) for name, value in pairs if value]
 

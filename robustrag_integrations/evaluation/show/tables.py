@@ -37,15 +37,7 @@ _Column = tuple[str, Callable[[Line], str]]
 
 @dataclass(frozen=True)
 class Table:
-    """A table to be shown as text or HTML.
-
-    Attributes:
-        title: its caption; may be empty.
-        header: the columns' names.
-        rows: as many cells each; what data says is in them as it is, and made harmless where it is shown.
-        keys: number of columns that say what a row is about.
-        notes: remarks below it.
-    """
+    """A table; its first `keys` columns say what a row is about. Cells are made harmless where they are shown."""
 
     title: str
     header: Sequence[str]
