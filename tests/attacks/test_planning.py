@@ -127,11 +127,6 @@ def test_texts_that_came_with_the_question_are_planted_in_turn() -> None:
     assert plan_attack("pia", question, passages(5)).target == "Bo"
 
 
-def test_hostile_ids_of_benign_passages_are_not_taken_for_planted_ones() -> None:
-    clean = [Passage("the mill", id="planted0", source="planted0"), Passage("x", id="planted1")]
-    assert plan_attack("pia", QUESTION, clean).planted == (True, False)
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

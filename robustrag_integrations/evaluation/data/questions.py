@@ -51,7 +51,7 @@ class EvalQuestion:
 def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
     """A row as a question, and whether it asks for a long answer; `number` is its `id` when it has none.
 
-    Three layouts are read, recognised by their keys: the paper's, RAMDocs' and the project's (docs/guide/evaluation.md).
+    Three layouts are read, by their keys: the paper's, RAMDocs' and the project's (docs/guide/evaluation.md).
 
     Raises:
         ValueError: it is not a question; the message says what is wrong.

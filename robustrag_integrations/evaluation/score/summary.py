@@ -52,7 +52,7 @@ class Line:
     Attributes:
         accuracy: share of right answers: bacc without an attack, racc under one; `judge`: the judge's mean score.
         unreadable: number of scores that are 0 because the judge's replies held none, or because the metric failed.
-        asr: share of answers that hold the attacker's (without an attack: that hold it anyway); `both`: and a right one.
+        asr: share of answers that hold the attacker's, also without an attack; `both`: and a right one.
         told: share of abstentions that tell the right answer; `found`: share of several right answers that are found.
         radius: the mean radius of the right answers (of long ones: of those that do not abstain).
         held: share of answers that are right with a radius of at least 1, and `held_wrong` wrong with one: what

@@ -6,16 +6,13 @@ import math
 import random
 from itertools import combinations
 
-import numpy as np
 import pytest
 
 from robustrag_integrations.evaluation.baselines.base import probability
 from robustrag_integrations.evaluation.baselines.peers import (
-    conflicts,
     differ,
     hashed_words,
     largest_independent_set,
-    leading,
     share_said,
     source_side,
     trusted,
@@ -42,17 +39,6 @@ def test_answers_differ_where_each_has_a_word_of_its_own(first: str, second: str
     assert differ(QUESTION, first, second) is differ(QUESTION, second, first) is expected
 
 
-def test_a_contradiction_counts_whichever_way_it_is_read_and_never_between_equal_answers() -> None:
-    def judge(question: str, first: str, second: str) -> float:
-        return 0.5 if first >= second else 0.1
-
-    assert conflicts(judge, QUESTION, ["a", "b", "a"]) == [
-        [False, True, False],
-        [True, False, True],
-        [False, True, False],
-    ]
-
-
 @pytest.mark.parametrize("value", [None, "much", -0.1, 1.1, math.nan])
 def test_what_is_no_probability_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match="it must give True, False or a probability"):
@@ -66,18 +52,6 @@ def test_what_agrees_is_trusted_and_what_contradicts_it_is_cut_off() -> None:
     assert trusted(against, agreed) == [1, 2, 3, 4]
     assert trusted([], []) == []
     assert trusted([[0.0]], [[1.0]]) == [0]
-
-
-def test_the_leading_vector_is_where_power_iteration_ends() -> None:
-    chance = np.random.default_rng(1)
-    drawn = chance.random((6, 6))
-    for matrix in (drawn + drawn.T, np.zeros((4, 4)), np.kron(np.eye(2), np.ones((2, 2)) - np.eye(2))):
-        vector = np.ones(len(matrix))
-        for _ in range(3000):
-            vector = (matrix + 0.01 * np.eye(len(matrix))) @ vector
-            vector /= np.linalg.norm(vector)
-        found = leading(matrix)
-        assert np.allclose(found / np.linalg.norm(found), vector, atol=1e-6)
 
 
 def test_near_copies_of_one_cluster_are_found_and_others_are_not() -> None:

@@ -150,12 +150,3 @@ def test_a_cache_that_others_could_read_is_closed_to_them_and_its_folder_left_as
     CallCache(tmp_path).close()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
-
-
-def test_a_model_that_turns_out_to_sample_is_no_longer_looked_up(cache) -> None:
-    model = ScriptedModel(str.upper)
-    asked = metered(model, "f", cache)
-    asked.generate(prompts("a"), "isolated")
-    asked.probe = {"model": "m", "compared": 4, "differed": 1, "load": 1}
-    asked.generate(prompts("a"), "isolated")
-    assert len(model.asked) == 2

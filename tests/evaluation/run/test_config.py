@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -23,14 +22,6 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
     assert config.defenses[1].settings == {"alpha": (0.2, 0.3)}
     assert config.certify is not None
     assert config.certify.corruption_sizes == (1, 2)
-
-
-def test_yaml_and_json_say_the_same(tmp_path) -> None:
-    yaml = pytest.importorskip("yaml")
-    (tmp_path / "c.json").write_text(json.dumps(CONFIG))
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG))
-    read = [read_config(load_config(str(tmp_path / name))) for name in ("c.json", "c.yaml")]
-    assert read[0] == read[1] == read_config(CONFIG)
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,6 @@ def cache(tmp_path_factory):
     return str(tmp_path_factory.mktemp("cache"))
 
 
-def test_the_preset_of_the_fields_attacks_runs_to_its_end(tmp_path) -> None:
-    data = write_questions(tmp_path, count=1, passages=5)
-    config = read_config({**PRESETS["field"], "models": [LIGHT], "data": data, "ranks": ["last"]})
-    done = evaluate(config, output=str(tmp_path / "run.jsonl"), engine=LocalEngine(None))
-    assert [r["error"] for r in done.rows if r["error"]] == []
-    assert {r["attack"]["name"] for r in done.rows} > {"none", "conditional", "refusal", "overthinking", "bidi"}
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_every_preset_runs_to_its_end_with_the_bundled_reader(name, tmp_path, cache) -> None:
     pytest.importorskip("transformers")

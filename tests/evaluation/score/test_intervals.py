@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 
 import pytest
 from hypothesis import given, settings
@@ -31,18 +30,6 @@ def test_the_mean_lies_in_its_interval_and_the_interval_within_the_limits(values
     assert math.isclose(found.mean, sum(values) / len(values), abs_tol=1e-12)
     assert -1e-12 <= found.low <= found.mean + 1e-9
     assert found.mean - 1e-9 <= found.high <= 1 + 1e-12
-
-
-def test_most_intervals_hold_the_true_rate() -> None:
-    random_ = random.Random(5)
-    held = 0
-    for _ in range(200):
-        sample = [float(random_.random() < 0.3) for _ in range(50)]
-        found = bootstrap_mean(sample, limits=RATE)
-        assert found.low is not None
-        assert found.high is not None
-        held += found.low <= 0.3 <= found.high
-    assert held >= 174  # 95% of 200 are 190; a percentile bootstrap of 50 covers a little less
 
 
 @pytest.mark.parametrize(("value", "ends"), [(1.0, (0.692, 1.0)), (0.0, (0.0, 0.308)), (0.5, (0.346, 0.654))])

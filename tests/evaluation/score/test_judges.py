@@ -69,18 +69,3 @@ def test_a_judge_behind_a_server_is_asked_there(run) -> None:
     assert [r["scores"]["judge"] for r in rows] == [80.0, 10.0, 80.0, 80.0]
     assert {request["model"] for request in server.requests} == {"grader"}
     assert all(prompt.startswith("You grade answers.") for prompt in server.prompts)
-
-
-def test_the_bundled_reader_answers_and_judges_to_the_end(run) -> None:
-    """The reader is no judge; what it gives is read as a score or told to be none."""
-    pytest.importorskip("transformers", reason="needs the extra local")
-    code, out, _, rows = run(
-        "--judge", "bundled", "--defense", "vanilla", "decoding", "--set", "eta=1", *COUNTED, model="bundled"
-    )
-    assert code == 0
-    assert [r["error"] for r in rows] == [None] * 4
-    assert all(0 <= r["scores"]["judge"] <= 100 for r in rows)
-    told = [r["scores"] for r in rows if not r["scores"]["abstained"]]
-    assert told
-    assert all(scores["judge"] > 0 or scores.get("unreadable") for scores in told)
-    assert "cllmj" in out
