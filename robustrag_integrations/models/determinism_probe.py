@@ -106,33 +106,35 @@ def probe_determinism(
     asked, rng = [Prompt(text) for text in (PROMPTS if prompts is None else prompts)], random.Random(0)
     if not asked:
         raise ValueError("prompts is empty; give at least one")
-    alone: list[list[Response]] = [[] for _ in asked]
-    loaded: list[list[Response]] = [[] for _ in asked]
+    replies: list[tuple[list[Response], list[Response]]] = [([], []) for _ in asked]  # alone, and under load
     done, total = 0, len(asked) * repeats * (load + 2)
     for _ in range(repeats):
-        for at, prompt in enumerate(asked):
-            alone[at] += model.generate([prompt], "isolated")
+        for prompt, (alone, loaded) in zip(asked, replies, strict=True):
+            alone += model.generate([prompt], "isolated")
             batch = [_other(rng) for _ in range(load)]
             index = rng.randrange(load + 1)
             batch.insert(index, prompt)
-            loaded[at].append(model.generate(batch, "isolated")[index])
+            loaded.append(model.generate(batch, "isolated")[index])
             done += load + 2
             on_progress(done, total)
-    replies = [[r.text for r in (*one, *other) if r.text is not None] for one, other in zip(alone, loaded, strict=True)]
-    if all(len(texts) < 2 for texts in replies):
-        error = next((r.error for r in (*alone[0], *loaded[0]) if r.text is None), "no replies")
+    if all(len(_texts([*alone, *loaded])) < 2 for alone, loaded in replies):
+        error = next((r.error for both in replies[0] for r in both if r.text is None), "no replies")
         raise ModelError(f"the probe has nothing to compare: no prompt got two replies ({error})")
-    usual = [
-        next(iter(Counter([r.text for r in one if r.text is not None] or texts).most_common(1)), ("", 0))[0]
-        for one, texts in zip(alone, replies, strict=True)
-    ]
-    differing = (
-        (expected[:_SHOWN], next((text[:_SHOWN] for text in texts if text != expected), None))
-        for expected, texts in zip(usual, replies, strict=True)
-    )
-    examples = tuple((expected, other) for expected, other in differing if other is not None)
-    compared = (_compared(alone, usual), _compared(loaded, usual))
-    return RepeatFindings(model.description, len(asked), repeats, load, *compared, examples)
+    counts, examples = [[0, 0, 0], [0, 0, 0]], []
+    for both in replies:
+        texts = _texts([*both[0], *both[1]])
+        usual = next(iter(Counter(_texts(both[0]) or texts).most_common(1)), ("", 0))[0]
+        for count, said in zip(counts, map(_texts, both), strict=True):
+            count[0] += len(said)
+            count[1] += repeats - len(said)
+            count[2] += sum(text != usual for text in said)
+        examples += [(usual[:_SHOWN], text[:_SHOWN]) for text in texts if text != usual][:1]
+    alone_counts, load_counts = (Compared(*count) for count in counts)
+    return RepeatFindings(model.description, len(asked), repeats, load, alone_counts, load_counts, tuple(examples))
+
+
+def _texts(replies: Sequence[Response]) -> list[str]:
+    return [reply.text for reply in replies if reply.text is not None]
 
 
 def _other(rng: random.Random) -> Prompt:
@@ -140,9 +142,3 @@ def _other(rng: random.Random) -> Prompt:
     topic, number = rng.choice(_TOPICS), rng.randrange(10**9)
     filler = " ".join(f"{topic} {i}" for i in range(rng.randrange(60)))
     return Prompt(f"Note {number}. {filler}\nWrite a sentence about {topic}.")
-
-
-def _compared(replies: Sequence[Sequence[Response]], usual: Sequence[str]) -> Compared:
-    texts = [(r.text, expected) for listed, expected in zip(replies, usual, strict=True) for r in listed]
-    given = [(text, expected) for text, expected in texts if text is not None]
-    return Compared(len(given), len(texts) - len(given), sum(text != expected for text, expected in given))

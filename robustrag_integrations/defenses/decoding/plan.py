@@ -118,12 +118,10 @@ def extend(text: IncrementalDetokenizer, token: int, max_new_tokens: int) -> tup
 
 @dataclass(frozen=True)
 class _Step:
-    """One decoding step.
+    """One decoding step, from the [n, V] scores of the answering groups.
 
     Attributes:
-        scores: [n, V] fixed-point distributions of the answering groups.
         fallback: the no-retrieval token.
-        choice: the token.
         error: a bound on the error of any gap between two sums, where the model listed only some of the tokens.
         decided: True if the probabilities of all tokens would give the same token.
     """

@@ -6,7 +6,6 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 
@@ -93,25 +92,19 @@ class GreedyWriter:
         """Yield the answer to one prompt in pieces, each before the next token is computed; then how it ended."""
         text = IncrementalDetokenizer(self.codec, self.stop)
         batch = self.reader.alone(prompt, self.max_new_tokens)
-        for token in islice(_greedy_tokens(batch), self.max_new_tokens):
-            shown = len(text.shown)
+        logits = batch.open().logits
+        for left in range(self.max_new_tokens - 1, -1, -1):
+            token, shown = int(logits.argmax(-1)[0]), len(text.shown)
             complete = text.take(token)
             if piece := text.shown[shown:]:
                 yield piece
-            if complete:
+            if complete or not left:
                 break
             stop_if_cancelled()
+            logits = batch.append([token])
         if piece := text.finish():
             yield piece
         yield Ending(finish=text.finish_reason)
-
-
-def _greedy_tokens(batch: Batch) -> Iterator[int]:
-    """Yield the greedy tokens of a batch of one row, without end."""
-    logits = batch.open().logits
-    while True:
-        yield (token := int(logits.argmax(-1)[0]))
-        logits = batch.append([token])
 
 
 def _logprob(logits: torch.Tensor, token: int) -> float:
@@ -120,27 +113,15 @@ def _logprob(logits: torch.Tensor, token: int) -> float:
 
 
 class LocalSession(DecodingSession):
-    """A decoding session on a local model; the last row is the no-retrieval prompt.
-
-    Args:
-        batch: the rows, not read yet.
-        abstentions: the token sequences that spell an abstention.
-        truncated: per group, whether its passages were cut.
-        noise: as of `Distributions`.
-        lengths: per row, the tokens of its prompt.
-    """
+    """A decoding session over a batch of these prompts, not read yet; the last row is the no-retrieval prompt."""
 
     def __init__(
-        self,
-        batch: Batch,
-        abstentions: Sequence[Sequence[int]],
-        truncated: tuple[bool, ...],
-        noise: float,
-        lengths: Sequence[int],
+        self, batch: Batch, prompts: Sequence[Encoded], abstentions: Sequence[Sequence[int]], noise: float
     ) -> None:
-        self._batch, self._noise, self._lengths = batch, noise, tuple(lengths)
+        self._batch, self._noise, self._prompts = batch, noise, prompts
         self._steps = 0
         opened = batch.open(abstentions)
+        truncated = tuple(prompt.truncated for prompt in prompts[:-1])
         self.opening = Opening(as_numpy(opened.spelled[:-1]), self._distributions(opened.logits), truncated)
 
     def append(self, token: int) -> Distributions:
@@ -150,7 +131,7 @@ class LocalSession(DecodingSession):
 
     def _distributions(self, logits: torch.Tensor) -> Distributions:
         self._steps += 1
-        spent = tuple(Usage(length, completion=self._steps) for length in self._lengths)
+        spent = tuple(Usage(len(prompt.ids), completion=self._steps) for prompt in self._prompts)
         rows = as_numpy(logits.softmax(-1))
         return Distributions(rows[:-1], rows[-1], self._noise, spent=spent, calls=self._steps * len(spent))
 
@@ -175,9 +156,6 @@ def reply_scores(
         prompt: the prompt, not read yet.
         texts: per text, the token sequences that spell it; one without any has the lowest score.
         ends: the tokens that may end a reply.
-
-    Returns:
-        Per text, a number from `LOWEST` to 0; None if one of them is NaN.
     """
     spelled = list(dict.fromkeys(tuple(tokens) for ways in texts for tokens in ways))
     stops = torch.tensor(list(ends))

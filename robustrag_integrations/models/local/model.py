@@ -279,9 +279,7 @@ class LocalModel(TextModel, DecodingModel):
         encoded, longest = self._encode([*prompts, no_retrieval], "isolated", max_new_tokens)
         room = max(max_new_tokens, sum(len(tokens) - 1 for tokens in self._abstentions))
         batch, isolation = self._reader.together(encoded, longest, room)
-        truncated = tuple(e.truncated for e in encoded[:-1])
-        noise = 0.0 if isolation.repeatable else 1.0
-        return LocalSession(batch, self._abstentions, truncated, noise, [len(e.ids) for e in encoded])
+        return LocalSession(batch, encoded, self._abstentions, 0.0 if isolation.repeatable else 1.0)
 
     def finals(self) -> FinalAnswers:
         """Return the answerer of a certification's final prompts, in batches where noise cannot change an answer."""

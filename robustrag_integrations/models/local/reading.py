@@ -182,14 +182,12 @@ class PromptReader:
         """Lay out prompts as rows of one batch, behind all that they begin with; nothing is probed."""
         rules = self._rules()
         assert not isinstance(rules, str)  # noqa: S101 - where prefixes are shared
-        begun = min(common_length([p.ids for p in prompts]), min(len(p.ids) for p in prompts) - 1)
+        lengths = [len(p.ids) for p in prompts]
+        begun = min(common_length([p.ids for p in prompts]), min(lengths) - 1)
         known = _Known(self.lm.fingerprint())
-        read = [
-            self._single(rules, replace(p, prefixes=tuple(sorted({*p.prefixes, begun} - {0}))), known, room)
-            for p in prompts
-        ]
-        columns = max(len(p.ids) for p in prompts) + room
-        return PromptRows(self.lm, rules, len(prompts), len(prompts), -(-columns // _TILE) * _TILE, read)
+        laid = [replace(p, prefixes=tuple(sorted({*p.prefixes, begun} - {0}))) for p in prompts]
+        rows = [self._single(rules, p, known, room) for p in laid]
+        return PromptRows(self.lm, rules, len(rows), len(rows), max(lengths) + room, rows)
 
     def _single(
         self, rules: MaskRules, prompt: Encoded, known: _Known, room: int, *, keep: bool = False
@@ -232,17 +230,11 @@ def read_prefix(lm: CausalLM, rules: MaskRules, tokens: Tokens, known: KeyValues
 
 @dataclass(frozen=True)
 class _OwnReading:
-    """A prompt as the model's own code reads it in one pass.
-
-    Attributes:
-        ids: the prompt.
-        following: a token that follows it.
-        logits: [2, V] float32, behind the prompt, and behind that token.
-    """
+    """A prompt and a token behind it, as the model's own code reads them in one pass."""
 
     ids: Tokens
     following: int
-    logits: torch.Tensor
+    logits: torch.Tensor  # [2, V] float32, behind the prompt, and behind that token
 
     @classmethod
     def of(cls, lm: CausalLM, length: int) -> _OwnReading:

@@ -110,18 +110,6 @@ def forking(text: str, prefix: tuple[int, ...]) -> Sequence[float]:
     return [0, 0.7, 0.25, 0.05] if text else [0, 0, 0, 1.0]
 
 
-def test_the_certificate_says_how_its_prefixes_were_scored() -> None:
-    settings = {"prompts": BARE, "eta": 2.5, "slack": 0.0, "max_new_tokens": 4}
-    plain = DecodingAggregation(ScriptedDecodingModel(forking), **settings).certify("q", ["p"] * 8, "a", metric=graded)
-    packed = DecodingAggregation(NoisyModel(forking), **settings).certify("q", ["p"] * 8, "a", metric=graded)
-    assert "prefixes_packed" not in plain.numerics
-    assert packed.numerics["prefixes_packed"] > 4
-    assert packed.numerics["noise_measured"] == pytest.approx(MEASURED)
-    assert packed.numerics["noise_bound"] == pytest.approx(RECKONED)
-    assert "wherever float noise could decide" in packed.numerics["shapes"]
-    assert packed.responses == plain.responses
-
-
 def test_a_tree_that_strays_from_inference_is_not_used() -> None:
     model = NoisyModel(forking, first=2 * LEAST_NOISE, later=0.5)
     defense = DecodingAggregation(model, prompts=BARE, eta=2.5, slack=0.0, max_new_tokens=4)

@@ -96,11 +96,3 @@ def test_a_reply_is_read_with_the_mark_that_its_template_opened(network: Any) ->
     answer = KeywordAggregation(model).answer("Who?", ["Anna.", "Anna."])
     assert answer.abstained
     assert all(g.note and "reasoning never ended" in g.note for g in answer.groups)
-
-
-def test_a_reply_that_was_cut_says_so_and_one_that_ended_does_not() -> None:
-    passages = ["The mill is run by Anna Lind."] * 3
-    answer = KeywordAggregation(LocalModel.bundled()).answer("Who runs the mill?", passages)
-    assert [g.note for g in answer.groups] == [None] * 3
-    answer = KeywordAggregation(LocalModel.bundled(max_new_tokens=1)).answer("Who runs the mill?", passages)
-    assert [g.note for g in answer.groups] == ["cut at its limit of tokens"] * 3

@@ -49,22 +49,6 @@ def test_an_encoder_decoder_is_refused_with_its_reason() -> None:
         KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
 
 
-def test_layers_that_see_a_window_of_columns_are_not_read_with_shared_prefixes() -> None:
-    settings = {"num_layers": 2, "num_heads": 4, "hidden_size": 64, "intermediate_size": 96, "initializer_range": 0.3}
-    model = of("GPTNeo", attention_types=[[["global", "local"], 1]], **settings)
-    assert "window of columns" in (model.why_not_shared or "")
-    prompts = [
-        prompts_for("short_answer").isolated.render(context=text, query="Who?")
-        for text in ("Tomas Brevik built the Halden Light in 1871. " * 3, "Brevik built it.")
-    ]
-    encoded, _ = model._encode(prompts, "isolated", 4)
-    for one, reply in zip(encoded, model.generate(prompts, "isolated"), strict=True):
-        ids = list(one.ids)
-        for _ in range(4):
-            ids.append(int(model._model(input_ids=torch.tensor([ids])).logits[0, -1].argmax()))
-        assert reply.text == tiny_tokenizer().decode(ids[len(one.ids) :], skip_special_tokens=True).strip()
-
-
 def test_steps_behind_a_long_prompt_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
     model = of("Llama", shares=False, **BERT, initializer_range=0.3)
     whole = transformers.LlamaForCausalLM.forward

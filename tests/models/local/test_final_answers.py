@@ -66,15 +66,6 @@ def test_packed_answers_are_those_of_asking_alone(architecture: str, words: list
     assert profile["noise_measured"] < 2e-5
 
 
-@pytest.mark.parametrize("stop", [("\n",), ("e",), ()])
-def test_stop_strings_and_ends_of_text_are_those_of_inference(stop) -> None:
-    model = tiny("llama", stop=stop, max_new_tokens=5)
-    weights = model._model.get_output_embeddings().weight
-    with torch.no_grad():
-        weights[2] = weights.mean(0) * 3  # the end of text comes now and then
-    agree(model, final_prompts(PLAIN))
-
-
 def test_tokens_in_doubt_are_asked_alone() -> None:
     model = tiny("llama")
     weights = model._model.get_output_embeddings().weight
@@ -188,7 +179,3 @@ def test_the_numbers_of_a_tree_are_those_of_steps(architecture: str) -> None:
                 stepped = stepping.append(token)
             assert np.abs(found.groups - stepped.groups).max() < 2e-5
             assert np.abs(found.no_retrieval - stepped.no_retrieval).max() < 2e-5
-
-
-def test_half_precision_has_no_tree() -> None:
-    assert session(local(tiny_model("llama", dtype=torch.bfloat16)), BENIGN).tree() is None

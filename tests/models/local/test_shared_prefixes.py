@@ -18,7 +18,7 @@ pytest.importorskip("transformers")
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
 from robustrag_integrations.models.local import reading  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
-from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for  # noqa: E402
+from robustrag_integrations.prompts import PromptSet, prompts_for  # noqa: E402
 from tests.helpers.naive_algorithms import naive_decoding_aggregation  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 from tests.models.local.moving import BENIGN as PASSAGES  # noqa: E402
@@ -179,18 +179,6 @@ def test_with_the_query_first_groups_share_it_too() -> None:
     assert prompts_for("long_form", query_first=True).phrases.body.startswith("Request: {query}")
 
 
-def test_a_template_that_ends_in_the_passage_leaves_a_token_to_read() -> None:
-    ends = PromptSet(
-        isolated=PromptTemplate("Answer {x}: ".replace("{x}", QUERY), "{context}", ("context",)),
-        no_retrieval=PromptTemplate("Answer: ", "{query}", ("query",)),
-    )
-    texts = ["", "A passage."]
-    session = local().open_session(
-        [ends.isolated.render(context=t) for t in texts], ends.no_retrieval.render(query=QUERY), 4
-    )
-    assert np.isfinite(session.opening.distributions.groups).all()
-
-
 def test_an_architecture_that_cannot_share_is_read_plainly_and_says_why() -> None:
     network = tiny_model("lfm2")
     model = local(network)
@@ -241,17 +229,6 @@ def test_reading_in_parts_changes_nothing_but_noise_and_leaves_other_rows_alone(
         assert np.abs(a - b).max() < 1e-5
     attacked = session(parts, [*PASSAGES[:2], "attack " * 80]).opening
     assert np.array_equal(attacked.distributions.groups[:2], in_parts[1][:2])
-
-
-def test_every_prompt_is_read_by_itself_at_its_own_length_and_equal_ones_once() -> None:
-    model = local()
-    numbers(model)
-    texts = [*PASSAGES, PASSAGES[0]]
-    with tokens_read(model) as read:
-        answers = model.generate(isolated(texts), "isolated")
-    assert read[:3] == [len(e.ids) - e.shared for e in map(ENCODER.encode, isolated(PASSAGES))]
-    assert read[3] >= 4  # a step of all rows
-    assert answers[0] == answers[3]
 
 
 def test_out_of_memory_says_what_to_lower(monkeypatch: pytest.MonkeyPatch) -> None:
