@@ -44,9 +44,8 @@ from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
+from robustrag_integrations.models.base import DecodingModel, TextModel, TwoModels, repeats_of
 from robustrag_integrations.models.caller import CallLimits
-from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.drivers import (
     AnswerStream,

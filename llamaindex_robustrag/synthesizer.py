@@ -57,9 +57,8 @@ from robustrag_integrations.defenses.settings_file import Arguments, SettingsLik
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import RULES, VoteRules
-from robustrag_integrations.models.base import TextModel, repeats_of
+from robustrag_integrations.models.base import TextModel, TwoModels, repeats_of
 from robustrag_integrations.models.caller import CallLimits
-from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.drivers import DecodingPerformer, Performer, TextPerformer, arun, astream, run, stream
 from robustrag_integrations.plans.requests import Plan

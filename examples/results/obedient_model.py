@@ -17,8 +17,7 @@ from urllib.parse import quote_plus
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Response, Role, TextModel
-from robustrag_integrations.models.wrappers import AroundModel
+from robustrag_integrations.models.base import AroundModel, Response, Role, TextModel
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 

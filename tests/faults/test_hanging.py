@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 import pytest
 
 from robustrag_integrations import QuorumError
-from robustrag_integrations.models.caller import MOST_LEFT
 from tests.faults.clients import CLIENTS, GROUPS, client_of
-from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, on_groups, styles_of
+from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, styles_of
 from tests.faults.misbehaviour import FAULTS
 from tests.helpers.leaks import nothing_left
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
@@ -40,22 +37,6 @@ def test_a_server_that_never_comes_to_an_end_is_given_up(kind: str, fault: str) 
     with nothing_left(), ThreadPoolExecutor(len(asked)) as pool:
         for job in [pool.submit(tried, *one) for one in asked]:
             job.result(timeout=200)
-
-
-@pytest.mark.parametrize("kind", CLIENTS)
-def test_threads_of_calls_that_ran_out_of_time_are_bounded_and_end_with_the_server(kind: str) -> None:
-    """A minute's trickle, six times over."""
-    behaviour = on_groups(FAULTS["slow loris, body"].whole, range(GROUPS))
-    with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url, 0.2) as client:
-        before = _pool_threads()
-        for _ in range(6):
-            with suppress(QuorumError):
-                client.ask()
-            assert _pool_threads() - before <= MOST_LEFT + 2 * GROUPS
-
-
-def _pool_threads() -> int:
-    return sum(thread.name == "robustrag" for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("kind", CLIENTS)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import subprocess
 import sys
 import threading
-import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 
@@ -191,24 +189,6 @@ def test_a_call_has_a_context_of_its_own_and_may_run_a_loop_though_the_asking_th
     left.set("!")
     assert asyncio.run(ask()) == ["a!", "b!"]
     assert left.get() == "!"
-
-
-def test_loops_in_which_answers_waited_for_a_slot_are_freed() -> None:
-    async def say(prompt: str) -> str:
-        await asyncio.sleep(0)
-        return "paris"
-
-    made = defense(CallableModel(async_fn=say, max_concurrency=2))
-    loops = []
-
-    async def ask() -> str:
-        loops.append(weakref.ref(asyncio.get_running_loop()))
-        return (await made.aanswer("q", [f"p{i}" for i in range(6)])).text
-
-    for _ in range(5):
-        assert asyncio.run(ask()) == "paris"
-    gc.collect()
-    assert sum(loop() is not None for loop in loops) <= 1
 
 
 # --- functions that exit

@@ -18,7 +18,6 @@ from robustrag_integrations.models.providers import (
     Provider,
     check_name,
     provider_of,
-    takes,
 )
 
 
@@ -109,18 +108,12 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Provider:
     return entry
 
 
-def test_a_new_entry_is_known_to_the_command_line_and_to_evaluations(
+def test_a_new_entry_is_known_to_the_command_line(
     toy: Provider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(3):
         (tmp_path / f"{number}.txt").write_text("The mill is run by Anna Lind.")
-    arguments_given = ["ask", "Who runs the mill?", "--docs", str(tmp_path), "--model"]
-    assert main([*arguments_given, "toy:Anna Lind"]) == 0
+    assert main(["ask", "Who runs the mill?", "--docs", str(tmp_path), "--model", "toy:Anna Lind"]) == 0
     assert "anna lind" in capsys.readouterr().out.casefold()
-    assert main([*arguments_given, "toy:"]) == 2
+    assert main(["ask", "q", "--docs", str(tmp_path), "--model", "toy:"]) == 2
     assert "must be toy:WORDS" in capsys.readouterr().err
-    assert main(["ask", "--help"]) == 0
-    assert "toy:WORDS" in capsys.readouterr().out
-    assert NamedModel("toy:Anna Lind", max_new_tokens=4).load().description == "toy:Anna Lind"
-    assert not takes("toy:x", "base_url")
-    assert not NamedModel("toy:x").gives_probabilities

@@ -29,8 +29,7 @@ from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Said, Tally, Threshold
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.warnings import FEW
-from robustrag_integrations.models.base import Response, TextModel
-from robustrag_integrations.models.wrappers import TwoModels
+from robustrag_integrations.models.base import Response, TextModel, TwoModels
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Ask, Steps

@@ -23,6 +23,7 @@ from robustrag_integrations._util.json_values import plain, restored
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.models.base import (
+    AroundModel,
     DecodingModel,
     DecodingSession,
     FinalAnswers,
@@ -31,7 +32,6 @@ from robustrag_integrations.models.base import (
     TextModel,
     TokenCodec,
 )
-from robustrag_integrations.models.wrappers import AroundModel
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 

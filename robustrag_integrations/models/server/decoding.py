@@ -27,9 +27,8 @@ from robustrag_integrations.answers.usage import Usage, together
 from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response
 from robustrag_integrations.models.local.encoding import PromptEncoder
-from robustrag_integrations.models.server.connection import ServerError
+from robustrag_integrations.models.server.connection import ServerError, choice_of, parsed
 from robustrag_integrations.models.server.model import OpenAIModel
-from robustrag_integrations.models.server.replies import choice_of, parsed
 from robustrag_integrations.models.threads import BACKGROUND
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt

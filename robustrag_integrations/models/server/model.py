@@ -13,8 +13,7 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import CallLimits
-from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass
-from robustrag_integrations.models.server.replies import Said, parsed, response_of
+from robustrag_integrations.models.server.connection import Connection, Said, ServerError, may_pass, parsed, response_of
 from robustrag_integrations.models.threads import BACKGROUND, PerLoop
 from robustrag_integrations.replies.reply import Piece
 
@@ -84,7 +83,7 @@ class OpenAIModel(CalledModel):
             model,
             aask=lambda call: self._areply(call.prompt.text),
             astream=lambda call: self._astreamed(call.prompt.text),
-            clients=(self._areply,),
+            clients=(self,),
             attempts=attempts,
             worth_retrying=may_pass,
         )

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import KeywordAggregation
-from robustrag_integrations.prompts import Prompt
 from tests.helpers.openai_server import Reply, _asked, obedient_reader, served
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
@@ -95,13 +94,3 @@ def test_a_passage_that_speaks_through_an_error_changes_nothing_for_the_others()
         answer = KeywordAggregation(model).answer(QUESTION, PASSAGES)
     assert [g.status for g in answer.groups] == ["supports"] * 3 + ["failed", "supports"]
     assert all("temperature" in request and "max_tokens" in request for request in server.requests)
-
-
-def test_an_api_that_refuses_everything_ends() -> None:
-    def reply(request: dict[str, Any]) -> Reply:
-        return Reply(f"Unsupported parameter: {', '.join(request)}", status=400)
-
-    with served(reply, seed=1, whole=True) as (server, model):
-        [response] = model.generate([Prompt("a")], "final")
-    assert response.text is None
-    assert len(server.requests) < 12

@@ -99,15 +99,6 @@ def test_all_calls_are_counted(streamed: bool) -> None:
     assert not any("stream_options" in r for r in server.requests if not r.get("stream"))
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "7"}, {"prompt_tokens": -1, "completion_tokens": True}])
-def test_what_is_not_told_or_makes_no_sense_is_unknown(usage: Any, streamed: bool) -> None:
-    with LoopbackServer(lambda prompt: Reply("Anna Lind", usage=usage)) as server:
-        answer = answered(server, streamed=streamed)
-    assert answer.spending.total == Usage()
-    assert answer.spending.silent == 4
-
-
 def test_a_server_that_refuses_to_tell_is_asked_without() -> None:
     def reply(request: dict[str, Any]) -> Reply:
         if "stream_options" in request:
