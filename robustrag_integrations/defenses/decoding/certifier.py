@@ -94,10 +94,6 @@ class _PrefixStates:
     As long as there is one prefix at a time, it runs through the shapes of inference. Where the prefixes fork, a tree
     takes over, if the model has one and its numbers are those of inference but for float noise.
 
-    Args:
-        opening: opens the session (again).
-        counts: the counters of scored prefixes, by kind.
-
     Attributes:
         measured: how far the tree's probabilities were from those of inference.
         noise: the bound that is assumed.

@@ -159,14 +159,11 @@ def _step(
 
 @dataclass
 class _Told:
-    """What the steps so far say.
+    """What the steps so far say; `copies` maps each answering group to the first with the very same text, if they share.
 
     Attributes:
-        copies: per answering group, the first one with the very same text, if such groups share one vote.
-        radius: the smallest radius of a step.
         moved: True if other groups' content may move a probability.
         undecided: number of steps that a top-K list leaves open.
-        choices: the choice of each step.
         own: per step and answering group, the token it would have said.
     """
 

@@ -27,15 +27,10 @@ STRING_TOKENS = 256  # tokens of strings that are read in one pass; each has its
 
 
 class Opened(NamedTuple):
-    """The output of a batch once its prompts are read.
+    """The output of a batch once its prompts are read."""
 
-    Attributes:
-        logits: [rows, V] float32, of the first answer token.
-        spelled: [rows] float64, the probability that one of the given strings comes next, every token of it.
-    """
-
-    logits: torch.Tensor
-    spelled: torch.Tensor
+    logits: torch.Tensor  # [rows, V] float32, of the first answer token
+    spelled: torch.Tensor  # [rows] float64, the probability that one of the given strings comes next, every token of it
 
 
 class _Rows:
@@ -117,8 +112,7 @@ class SinglePrompt(_Rows):
     def behind(self, strings: Sequence[Sequence[int]]) -> Iterator[torch.Tensor]:
         """Read strings behind the prompt, of which all but the last token is known, many in one pass.
 
-        Yields:
-            Per string, the [1 + length, V] float32 logits of what follows the prompt and each token.
+        It yields per string the [1 + length, V] float32 logits of what follows the prompt and each token.
         """
         self._begin()
         left = list(strings)

@@ -37,12 +37,7 @@ class ChatFrame:
 def chat_frame(tokenizer: Any, given: Mapping[str, Any] | None = None) -> ChatFrame:
     """Render the frame of a tokenizer's chat template, around a placeholder, so that it never sees a passage.
 
-    Args:
-        tokenizer: the tokenizer.
-        given: variables of the template, in place of those that turn reasoning off.
-
-    Raises:
-        ValueError: the template rewrites the message.
+    `given` are variables of the template, in place of those that turn reasoning off.
     """
     try:
         source = str(tokenizer.get_chat_template())

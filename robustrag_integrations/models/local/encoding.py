@@ -25,15 +25,12 @@ SEAM = 2  # tokens by which a text with a passage may exceed the sum of its part
 class Encoded:
     """Token ids of a prompt.
 
-    Attributes:
-        ids: all of them.
-        truncated: True if its passages were cut to fit.
-        prefixes: lengths of the leading parts that no passage controls: the one of all questions, then (where the
-            question stands before the passages) the one of all groups of this question.
+    `prefixes` are the lengths of the leading parts that no passage controls: the one of all questions, then (where the
+    question stands before the passages) the one of all groups of this question.
     """
 
     ids: tuple[int, ...]
-    truncated: bool = False
+    truncated: bool = False  # its passages were cut to fit
     prefixes: tuple[int, ...] = ()
 
     @property
@@ -61,12 +58,6 @@ class PromptEncoder:
         tokenizer: a fast tokenizer. It is copied: other threads may use it meanwhile.
         chat: True if its chat template is used.
         template_options: variables of the template, besides those that turn reasoning off.
-
-    Attributes:
-        frame: the chat template's; empty without one.
-
-    Raises:
-        ValueError: the tokenizer cannot tell where its tokens come from, or its chat template rewrites the prompt.
     """
 
     def __init__(self, tokenizer: Any, *, chat: bool, template_options: Mapping[str, Any] | None = None) -> None:
