@@ -159,7 +159,7 @@ def _step(
 
 @dataclass
 class _Told:
-    """What the steps so far say; `copies` maps each answering group to the first with the very same text, if they share.
+    """What the steps so far say; `copies` maps answering groups to the first with the very same text, if they share.
 
     Attributes:
         moved: True if other groups' content may move a probability.
