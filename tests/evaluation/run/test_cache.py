@@ -139,14 +139,3 @@ def test_only_the_owner_can_read_the_cache(tmp_path) -> None:
         os.umask(before)
     assert "calls.sqlite3-wal" in modes
     assert set(modes.values()) == {0o600}
-
-
-@needing("POSIX")
-def test_a_cache_that_others_could_read_is_closed_to_them_and_its_folder_left_as_it_is(tmp_path) -> None:
-    CallCache(tmp_path).close()
-    file = tmp_path / "calls.sqlite3"
-    file.chmod(0o644)
-    tmp_path.chmod(0o755)
-    CallCache(tmp_path).close()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755

@@ -73,16 +73,6 @@ def test_what_is_not_a_row_is_named(bad: dict[str, object], said: str) -> None:
     assert re.search(said, found)
 
 
-def test_a_row_that_was_tried_again_replaces_its_failure_and_never_the_other_way_round(
-    tmp_path: Path, made_rows: list[dict[str, Any]]
-) -> None:
-    failed = {**made_rows[0], "answer": None, "scores": None, "error": {"type": "Timeout", "message": "late"}}
-    again = {**failed, "error": {"type": "Timeout", "message": "again"}}
-    path = tmp_path / "run.jsonl"
-    assert read_run(write_run(path, [failed, made_rows[0], failed])).rows[0]["error"] is None
-    assert read_run(write_run(path, [failed, again])).rows[0]["error"]["message"] == "again"
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -34,15 +34,6 @@ def test_failures_and_undecided_certificates_are_shown_below() -> None:
     assert "1 of 1 certificates against injection k'=1 undecided, counted as 0" in text
 
 
-def test_long_answers_show_judges_scores() -> None:
-    judged = {"correct": 0.5, "judge": 50.0}
-    text = shown([row(1, task="long", scores=judged, certificates=[certificate(30.0)])])
-    assert "bllmj" in text
-    assert "cllmj k'=1" in text
-    assert "cacc" not in text
-    assert "30.0 [" in text
-
-
 def test_the_table_disarms_what_data_says() -> None:
     hostile = "\x1b[31mred\u202e\nnew line"
     text = shown([row(1, dataset=hostile, setup=hostile), failed(2, hostile, model=hostile)])
