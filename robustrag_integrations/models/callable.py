@@ -94,10 +94,7 @@ class CalledModel(TextModel):
         return self._name
 
     def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
-        """Ask all prompts at once, `max_concurrency` at a time over all threads; an interrupt cancels the calls.
-
-        With `until`, calls that are under way when the replies are enough are given up, as after a `timeout`.
-        """
+        """Ask all prompts at once, `max_concurrency` at a time over all threads; an interrupt cancels the calls."""
         return BACKGROUND.run(self._respond_all(self._sync_ask, prompts, role, until))
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
@@ -263,21 +260,18 @@ class CalledModel(TextModel):
 class CallableModel(CalledModel):
     """A model behind a function.
 
-    A call is tried again after ConnectionError, TimeoutError, and any client's error with status 408, 409, 429 or 5xx,
-    after as long as its Retry-After says. Clients that try again by themselves multiply the tries.
+    A call is tried again after ConnectionError, TimeoutError, and any client's error with status 408, 409, 429 or 5xx.
 
     Args:
         fn: prompt to text, or to a `Response`, which says how the text ended. None when only `async_fn` is given.
         async_fn: the same as a coroutine function. None: asynchronous calls run `fn` in threads.
-        stream_fn: prompt to pieces of text, for streaming the final answer; an `Ending` after the last one says how
-            it ended.
-        async_stream_fn: the same as an asynchronous generator function. Without either, the final answer comes as one
-            piece.
+        stream_fn, async_stream_fn: prompt to pieces of text, for streaming the final answer; an `Ending` after the last
+            one says how it ended. Without either, the final answer comes as one piece.
         max_concurrency: number of calls of this instance that may be under way at a time, over all answers being made:
             one cap for all threads, and one for each event loop. A stream counts until its first piece.
         timeout: seconds for one call (one try, or one whole stream), None for no limit. A synchronous function cannot
-            be stopped from outside: its call is given up, and its thread ends when the function returns. While
-            `max_concurrency` such threads, and at least 32, still run, further calls fail.
+            be stopped from outside: its thread ends when it returns. While `max_concurrency` such threads, and at least
+            32, still run, further calls fail.
         attempts: the most tries of one call.
         samples: True if the model samples (temperature above 0): two calls may then differ, and `answer.determinism`
             says what a radius is worth then. None: not declared.

@@ -12,7 +12,7 @@ from tests.faults.clients import CLIENTS, GROUPS, client_of
 from tests.faults.matrix import closing, on_groups, pieces
 from tests.faults.misbehaviour import FAULTS
 from tests.helpers.leaks import nothing_left
-from tests.helpers.openai_server import LoopbackServer, obedient_reader
+from tests.helpers.openai_server import LoopbackServer
 
 pytest.importorskip("httpx", reason="needs the extra openai")
 pytestmark = pytest.mark.usefixtures("no_server_settings")
@@ -50,15 +50,3 @@ def test_a_group_that_never_comes_to_an_end_is_not_waited_for(kind: str, style: 
     assert set(states[1:]) <= {"supports", "not_asked"}
     assert report["evidence"]["decided_after"] == states.count("supports") < GROUPS
     assert len(server.requests) <= report["model_calls"] <= GROUPS
-
-
-@pytest.mark.parametrize("style", ["asked", "awaited"])
-@pytest.mark.parametrize("kind", CLIENTS)
-def test_waves_ask_no_more_than_they_need(kind: str, style: str) -> None:
-    rules = {**EARLY, "wave_size": 5}
-    with nothing_left(), LoopbackServer(obedient_reader) as server, client_of(kind, server.url, rules=rules) as client:
-        report = told(client, style)
-    assert report["text"] == "Anna Lind"
-    assert len(server.requests) <= report["model_calls"] == report["spending"]["calls"] <= 5
-    notes = [group["note"] for group in report["groups"] if group["status"] == "not_asked"]
-    assert notes[-2:] == ["not asked, as the answer was decided"] * 2

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from robustrag_integrations import QuorumError
 from tests.faults.clients import CLIENTS, GROUPS, client_of
 from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, styles_of
 from tests.faults.misbehaviour import FAULTS
@@ -46,27 +45,6 @@ def test_a_stream_that_is_not_read_to_its_end_hangs_up(kind: str) -> None:
         begun = client.stream()
         assert next(begun)
         begun.close()
-
-
-@pytest.mark.parametrize("kind", CLIENTS)
-def test_a_server_that_refuses_connections_from_some_moment_on(kind: str) -> None:
-    def fails_in_the_end(prompt: str) -> Reply:
-        """Answers the groups, and refuses the final call's connection."""
-        answered.append(prompt)
-        if len(answered) == GROUPS:
-            server.refuse()
-        return Reply(obedient_reader(prompt), headers={"Connection": "close"})
-
-    answered: list[str] = []
-    with nothing_left(), LoopbackServer(fails_in_the_end) as server, client_of(kind, server.url) as client:
-        with pytest.raises(Exception) as caught:  # noqa: PT011 - each client has its own
-            client.ask()
-        assert not isinstance(caught.value, (AssertionError, AttributeError, NameError))
-        assert len(answered) == GROUPS
-        with pytest.raises(QuorumError, match="only 0 of 7"):
-            client.ask()
-        with pytest.raises(QuorumError, match=r"(?i)connect"):
-            asyncio.run(closing(client, client.aask()))
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["synchronous", "asynchronous"])

@@ -36,19 +36,6 @@ def test_every_provider_reads_its_own_example_and_says_what_goes_with_it() -> No
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"max_context_tokens": 0}, "max_context_tokens=0 must be a whole number"),
-        ({"dtype": "float31"}, "dtype='float31' must be one of float32"),
-        ({"name": "openai:m", "base_url": "localhost:8000/v1"}, "must start with http"),
-    ],
-)
-def test_a_setting_that_no_model_can_have_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        NamedModel(**{"name": "bundled", **given})
-
-
-@pytest.mark.parametrize(
     ("name", "problem"),
     [
         ("gpt-4o", "unknown model 'gpt-4o': give bundled, openai:NAME, "),
