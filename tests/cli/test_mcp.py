@@ -100,16 +100,9 @@ async def test_a_question_is_bounded_and_the_error_says_how(
     assert "at most 5 are read" in result.content[0].text
 
 
-@pytest.mark.parametrize(
-    ("error", "says"),
-    [
-        (ConnectionError("secret note"), "ConnectionError"),
-        (SystemExit("secret note"), "SystemExit"),
-        (KeyError("secret note"), "KeyError"),
-    ],
-)
-async def test_an_error_names_its_cause_and_no_word_of_the_documents(
-    docs: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, says: str
+@pytest.mark.parametrize("error", [ConnectionError("secret note"), SystemExit("secret note")])
+async def test_an_error_says_no_word_of_the_documents(
+    docs: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     def failing(prompt: str) -> str:
         raise error
@@ -117,7 +110,6 @@ async def test_an_error_names_its_cause_and_no_word_of_the_documents(
     [result] = await called(served(docs, monkeypatch, failing), [QUESTION])
     said = result.content[0].text
     assert result.is_error
-    assert says in said
     assert "no answer" in said
     assert "secret note" not in said
 
