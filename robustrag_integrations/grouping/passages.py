@@ -294,7 +294,8 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
         elif passages and by not in _ENTRIES_MET:
             names = dict.fromkeys(key for p in passages for key in p.metadata if isinstance(key, str))
             there = printable(", ".join(map(repr, list(names)[:_ENTRIES_NAMED])), 400) or "none"
-            raise ValueError(f"group_by={by!r}: no passage has an entry of that name; there are {there}")
+            if by not in names:
+                raise ValueError(f"group_by={by!r}: no passage has an entry of that name; there are {there}")
     return Keys(tuple(places), tuple(keys), tuple(missing))
 
 
