@@ -16,7 +16,7 @@ from robustrag_integrations.cli import main
 from robustrag_integrations.evaluation.score.rows import Run, read_run
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show import report
-from robustrag_integrations.evaluation.show.report import outcome, report_page
+from robustrag_integrations.evaluation.show.report import report_page
 from robustrag_integrations.evaluation.show.tables import summary_table
 from tests.evaluation.runs import write_run
 
@@ -55,15 +55,6 @@ def test_the_tables_say_what_the_summary_says_and_every_row_is_listed(
     assert "1 row, in no rate" in page
     assert page.count('<details class="line">') == len(made_rows)
     assert "Differences between setups on the same questions" in page
-
-
-@pytest.mark.parametrize(("correct", "shown"), [(1.0, "correct"), (0.0, "abstained")])
-def test_an_abstention_is_listed_as_right_where_it_is(
-    made_rows: list[dict[str, Any]], correct: float, shown: str
-) -> None:
-    row = next(row for row in made_rows if row["error"] is None)
-    scores = {**row["scores"], "correct": correct, "hijacked": False, "both": False, "abstained": True}
-    assert outcome({**row, "scores": scores}) == shown
 
 
 def test_a_page_keeps_to_its_size_and_says_what_it_left_out(
