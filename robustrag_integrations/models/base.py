@@ -139,9 +139,7 @@ class TextModel(Model, ABC):
     def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
         """Tell how likely each text is as the whole reply to each isolated prompt; nothing is generated.
 
-        Returns:
-            Per prompt, independently of the others, one natural logarithm of a probability per text, that of the token
-            that ends it included; None for a prompt that could not be scored.
+        Per prompt, one natural logarithm of a probability per text, its end included; None where it cannot be told.
         """
         return [None] * len(prompts)
 
@@ -266,9 +264,7 @@ class Distributions:
 def noise_bound(measured: float) -> float | None:
     """Return a bound on a model's float noise throughout a question, from a measurement at one place.
 
-    Passes over many continuations at once differ from plain inference, as kernels sum in another order: by up to 5e-6
-    in float32, with models of up to 125 million parameters. None where the measurement exceeds what float32 explains:
-    something else is at work, and other shapes cannot stand in for those of inference.
+    None where it exceeds what float32 explains: other shapes then cannot stand in for those of inference.
     """
     return max(LEAST_NOISE, SAFETY * measured) if measured <= LEAST_NOISE else None
 
@@ -357,12 +353,7 @@ class AroundModel(TextModel):
 
 
 class TwoModels(AroundModel):
-    """Isolated prompts go to one model, the final one to another; scores and batches are the reader's.
-
-    Args:
-        reader: asked once per group; many calls, so a small model pays.
-        writer: asked the final prompt, which holds no passage.
-    """
+    """Isolated prompts go to a reader, many a small one; the final one, without passages, to a writer."""
 
     def __init__(self, reader: TextModel, writer: TextModel) -> None:
         for name, model in (("model", reader), ("final_model", writer)):

@@ -46,8 +46,7 @@ _ONCE = (b"authorization", b"content-encoding", b"content-length", b"content-typ
 class AccessMiddleware:
     """Checks headers, Host and API key before a body is read, and logs one line per request, with numbers only.
 
-    Without a key, a page in the user's browser could otherwise call the server by a name of the attacker's that leads
-    here (DNS rebinding): `hosts` are its names, in lower case; None for any.
+    Without a key, a page in the user's browser could call the server by another name that leads here (DNS rebinding).
     """
 
     def __init__(self, app: ASGIApp, key: str | None = None, hosts: Iterable[str] | None = None) -> None:

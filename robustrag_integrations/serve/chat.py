@@ -1,7 +1,6 @@
 """Chat completions in OpenAI's shape: requests checked, answers with their report in `robustrag`.
 
-Each field of a request is followed, ignored, ignored with a warning, or refused. The last message alone is the
-question. Earlier answers come from passages that nobody trusts; put together with the question, they could turn it.
+The last message alone is the question: earlier answers come from passages that nobody trusts, and could turn it.
 Parameters that would change the meaning of the answer are refused, unknown ones, too.
 """
 

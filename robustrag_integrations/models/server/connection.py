@@ -227,10 +227,7 @@ def _new_client() -> httpx.AsyncClient:
 
 
 def _said_more(client: Any) -> bool:
-    """Tell whether bytes came behind the last response: they would be read as the next request's reply.
-
-    The HTTP library drops a connection on which bytes come later, but silently keeps these.
-    """
+    """Tell whether bytes came behind the last response, which would be read as the next request's reply."""
     opened = getattr(getattr(client._transport, "_pool", None), "connections", ())
     parsers = [getattr(getattr(one, "_connection", None), "_h11_state", None) for one in opened]
     return any(parser.trailing_data[0] for parser in parsers if parser is not None)

@@ -295,14 +295,11 @@ class TokenList:
 
 
 def token_list(reply: Mapping[str, Any], wanted: int, token_of: Callable[[str], int | None]) -> TokenList:
-    """Read the log-probabilities of a completion's first token, `wanted` of them.
+    """Read the log-probabilities of a completion's first token, `wanted` of them; they must be probabilities.
 
     Log-probabilities that are all float16 or bfloat16 numbers were computed as such: `unlisted` then covers that, too.
-    `token_of` gives the only token with a text, for servers that name tokens by their text. A text that several tokens
-    have, or none (models have room for more tokens than their tokenizers know), counts for none of them.
-
-    Raises:
-        ModelError: there are none, or they cannot be probabilities.
+    `token_of` gives the only token with a text, for servers that name tokens by their text: a text that several tokens
+    have, or none, counts for none of them.
     """
     logprobs = choice_of(reply).get("logprobs")
     top = logprobs.get("top_logprobs") if isinstance(logprobs, dict) else None

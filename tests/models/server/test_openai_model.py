@@ -34,21 +34,6 @@ def test_every_request_asks_for_temperature_zero_and_the_seed() -> None:
         assert [m["role"] for m in request["messages"]] == ["user"]
 
 
-async def test_sync_async_and_streams_give_the_same_answer() -> None:
-    with served(obedient_reader) as (_, model):
-        made = defense(model)
-        expected = await asyncio.to_thread(made.answer, QUESTION, PASSAGES)
-        stream = made.astream(QUESTION, PASSAGES)
-        pieces = [piece async for piece in stream]
-        sync_stream = made.stream(QUESTION, PASSAGES)
-        sync_pieces = await asyncio.to_thread(list, sync_stream)
-        assert await made.aanswer(QUESTION, PASSAGES) == expected
-        await model.aclose()
-    assert stream.answer == sync_stream.answer == expected
-    assert "".join(pieces) == "".join(sync_pieces) == expected.text
-    assert len(pieces) > 1
-
-
 @pytest.mark.parametrize(
     ("failure", "said"),
     [
