@@ -38,7 +38,7 @@ CORE_LOWEST := idna==3.15 numpy==1.26.0 packaging==23.2 spacy==3.8.16 bm25s==0.3
 	httpx==0.27.0 opentelemetry-api==1.27.0 opentelemetry-sdk==1.27.0 scipy==1.15.0 tqdm==4.66.3 pyyaml==6.0.1 \
 	starlette==1.3.1 uvicorn==0.30.0 h11==0.16.0 anyio==4.4.0 pydantic==2.11.0 jinja2==3.1.6 fpdf2
 CORE_TESTS := $(addprefix tests/,$(addsuffix .py,defenses/test_front_door plans/test_drivers models/test_callable_model \
-	corpus/test_corpus models/server/test_openai_model defenses/decoding/test_token_choice test_metrics plans/test_watch \
+	corpus/test_corpus models/server/test_openai_model defenses/decoding/test_token_choice certification/test_metrics plans/test_watch \
 	text/test_spacy_extractor text/test_words))
 # The same for safety: hostile words, responses, files and servers' replies, failing functions.
 CORE_TESTS += $(addprefix tests/,$(addsuffix .py,text/test_crafted_words \

@@ -23,7 +23,7 @@ from robustrag_integrations.certification import Certification
 from robustrag_integrations.defenses.decoding.certificate import Branch, Grow, OpenTrees
 from robustrag_integrations.defenses.decoding.certifier import DecodingCertifier
 from robustrag_integrations.models.base import Distributions, Response
-from robustrag_integrations.prompts import Prompt, PromptTemplate
+from robustrag_integrations.text.prompts import Prompt, PromptTemplate
 
 _DEPTH, _FORKS = 16, 5  # tokens per path, and forkings on each: 32 leaves
 _AT_ONCE = 16  # prefixes per request, as certification does

@@ -11,7 +11,7 @@ from benchmarks.results import Ratio, Target
 from benchmarks.timing import Clock, Work, interleave, per_round
 from benchmarks.workload import Scene
 from robustrag_integrations import DecodingAggregation, LocalModel
-from robustrag_integrations.prompts import PromptSet
+from robustrag_integrations.text.prompts import PromptSet
 
 Seconds = Mapping[str, Sequence[float]]
 

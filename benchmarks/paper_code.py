@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
-from robustrag_integrations.prompts import NO_INFORMATION, format_choices, option_label, prompts_for
+from robustrag_integrations.text.prompts import NO_INFORMATION, format_choices, option_label, prompts_for
 from robustrag_integrations.text.spacy_keywords import SHIPPED_FOLDER
 
 COMMIT = "9bc35b2fa5fa7d1088383b2789ec19a512d316b1"

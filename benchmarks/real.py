@@ -27,12 +27,12 @@ from benchmarks.startup import printed
 from benchmarks.timing import Work
 from benchmarks.workload import Scene
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
-from robustrag_integrations.attacks.canned import inject, prompt_injection
+from robustrag_integrations.evaluation.attacks.canned import inject, prompt_injection
 from robustrag_integrations.evaluation.data.datasets import load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.run.cache import CallCache, metered
 from robustrag_integrations.models.base import Response, Role
-from robustrag_integrations.prompts import Prompt, PromptSet, prompts_for
+from robustrag_integrations.text.prompts import Prompt, PromptSet, prompts_for
 
 _PASSAGES, _WORDS = 10, 100
 _TOKENS = 20  # of an answer, as in the paper's code

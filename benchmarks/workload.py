@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from robustrag_integrations.prompts import PromptSet, PromptTemplate
+from robustrag_integrations.text.prompts import PromptSet, PromptTemplate
 
 VOCABULARY = 32_000
 SIZES = ("tiny", "125m", "7b")

@@ -21,7 +21,7 @@ from langchain_core.language_models import BaseLLM
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from robustrag_integrations.attacks import prompt_injection
+from robustrag_integrations.evaluation.attacks import prompt_injection
 
 WIDTH = 1024
 
@@ -85,7 +85,7 @@ def reader() -> BaseLLM:
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    text = (files("robustrag_integrations") / "demo" / name).read_text(encoding="utf-8")
+    text = (files("robustrag_integrations") / "reader" / "world" / name).read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 

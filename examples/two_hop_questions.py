@@ -11,12 +11,12 @@ from dataclasses import replace
 from functools import partial
 
 from robustrag_integrations import ConsensusAggregation, LocalModel, VanillaRAG
-from robustrag_integrations.attacks import plan_attack
+from robustrag_integrations.certification.metrics import contains_answer
 from robustrag_integrations.corpus import BM25Index, split
+from robustrag_integrations.defenses.hops import MultiHop
+from robustrag_integrations.evaluation.attacks import plan_attack
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.data.world import read_world, world_folder
-from robustrag_integrations.hops import MultiHop
-from robustrag_integrations.metrics import contains_answer
 from robustrag_integrations.reader import reader_path
 
 ATTACKS = [("none", 0), ("poison", 1), ("poison", 3), ("pia", 1), ("pia", 3)]

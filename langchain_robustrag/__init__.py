@@ -25,10 +25,10 @@ from langchain_robustrag.documents import supporting_documents
 from langchain_robustrag.retrieval import create_robust_retrieval_chain
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.tool import create_robust_node, create_robust_retriever_tool
+from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.audit.canaries import CheckedRun
 from robustrag_integrations.audit.findings import Finding
-from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.votes import VoteRules
 
 __all__ = [

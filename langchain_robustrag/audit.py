@@ -23,7 +23,7 @@ from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.audit.hosted import hosted_in, hosted_result, hosted_tool
 from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 
 _LOG = logging.getLogger(__name__)
 _MOST_RUNS = 10_000

@@ -27,14 +27,14 @@ from langchain_robustrag.prompts import FilledPrompt, with_request
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import check_at_least, check_flag
+from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import CallLimits, checked_timeout
+from robustrag_integrations.models.reply import Piece
 from robustrag_integrations.models.threads import acalled
-from robustrag_integrations.replies.reply import Piece
 
 ISOLATED = "robustrag:isolated"
 

@@ -31,8 +31,8 @@ from langchain_robustrag.tool import (
     is_withheld,
     unread,
 )
+from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations.audit.hosted import hosted_result, hosted_tools
-from robustrag_integrations.errors import UndefendedError
 
 try:
     from langchain.agents.middleware import AgentMiddleware

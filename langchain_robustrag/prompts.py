@@ -14,7 +14,7 @@ from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPro
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.prompts import PromptTemplate as StringTemplate
 
-from robustrag_integrations.prompts import Prompt, PromptTemplate
+from robustrag_integrations.text.prompts import Prompt, PromptTemplate
 
 _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt would say
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from robustrag_integrations.answers.usage import Usage, told
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.replies.reply import Blocks, Ending, Piece, chars_of, logprobs_in, reason_in, usage_of
+from robustrag_integrations.models.reply import Blocks, Ending, Piece, chars_of, logprobs_in, reason_in, usage_of
 
 
 class Seen(BaseCallbackHandler):

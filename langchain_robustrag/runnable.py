@@ -36,12 +36,12 @@ from langchain_robustrag.language_models import configured, has_pipeline
 from langchain_robustrag.prompts import FilledTemplate, check_inputs, shown_names
 from langchain_robustrag.questions import Question, find_question, shown_conversation, unseen_conversation
 from langchain_robustrag.structured import Structured
+from robustrag_integrations._util.errors import ModelError, QuorumError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Reader, RobustAnswer
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of
-from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel, TwoModels, repeats_of
@@ -59,7 +59,7 @@ from robustrag_integrations.plans.drivers import (
     stream,
 )
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import (
+from robustrag_integrations.text.prompts import (
     AGREED_CONTEXT,
     CHOICE_REQUEST,
     SHORT_REQUEST,

@@ -27,10 +27,10 @@ from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.query_engine import RobustQueryEngineTool, RobustRAGQueryEngine, ToolFailedError
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
+from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.audit.canaries import CheckedRun
 from robustrag_integrations.audit.findings import Finding
-from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.votes import VoteRules
 
 __all__ = [

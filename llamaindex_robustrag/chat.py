@@ -24,7 +24,7 @@ from llamaindex_robustrag.reports import REPORT
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.audit.checking import having
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.text.prompts import ABSTENTION
 
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11

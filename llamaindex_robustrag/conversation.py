@@ -8,13 +8,13 @@ from dataclasses import replace
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from llamaindex_robustrag.prompts import MessageText
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.plans.asking import ask_final
 from robustrag_integrations.plans.finish import SpendingBook
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request, Steps, relayed
-from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.text.abstention import is_abstention
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 _WITHOUT_DOCUMENTS = (
     "no document answers this: the reply comes from the conversation alone, without documents, and its radius is that "

@@ -25,13 +25,13 @@ from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.prompts import Fitter, MessageText, as_messages
 from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations._util.checks import check_at_least, check_flag
+from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Role, Scores, Until, repeats_of
 from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, checked_timeout, is_busy
-from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.models.reply import Piece
+from robustrag_integrations.text.prompts import Prompt
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 from llama_index.core.utils import get_tokenizer
 
-from robustrag_integrations.prompts import (
+from robustrag_integrations.text.prompts import (
     AGREED_CONTEXT,
     CHOICE_REQUEST,
     SHORT_REQUEST,
@@ -30,7 +30,7 @@ from robustrag_integrations.prompts import (
     Task,
     agreed_context,
 )
-from robustrag_integrations.prompts import PromptTemplate as CoreTemplate
+from robustrag_integrations.text.prompts import PromptTemplate as CoreTemplate
 
 _VARIABLES = {"context": "context_str", "query": "query_str", "choices": "choices_str"}
 _BETWEEN = "\n\n"  # between two messages

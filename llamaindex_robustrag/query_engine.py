@@ -18,7 +18,7 @@ from llama_index.core.tools import QueryEngineTool, ToolMetadata, ToolOutput
 
 from llamaindex_robustrag.llm import steers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
-from robustrag_integrations.errors import RobustRAGError, TooFewVotesError
+from robustrag_integrations._util.errors import RobustRAGError, TooFewVotesError
 from robustrag_integrations.models.base import TextModel
 
 _REFUSED = (  # classes of LlamaIndex and its integrations: a model reads several documents at once, or they are merged

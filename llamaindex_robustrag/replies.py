@@ -14,7 +14,7 @@ from llama_index.core.base.llms.types import ChatResponse, CompletionResponse, T
 
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.replies.reply import Ending, FinishReason, entry, logprobs_in, reason_in, usage_of
+from robustrag_integrations.models.reply import Ending, FinishReason, entry, logprobs_in, reason_in, usage_of
 
 _TRACES = ("reasoning_content", "reasoning", "thinking", "thinking_delta")
 

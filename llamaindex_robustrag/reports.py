@@ -13,9 +13,9 @@ from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import NodeWithScore
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.answers.answer import SCHEMA, RobustAnswer
-from robustrag_integrations.errors import ModelError
 
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 REPORT = "robustrag"

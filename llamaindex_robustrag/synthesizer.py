@@ -1,7 +1,7 @@
 """A response synthesizer that a few planted documents cannot take over.
 
 1. `synthesize` and its like put the nodes into groups (`grouping.py`) and make the method's plan
-   (`Defense.whole_plan`), with the user's prompt in it (`prompts.py`).
+   (`Defense.whole_plan`), with the user's prompt in it (`text/prompts.py`).
 2. The plan is run by `plans/drivers.py`; `LLMModel` makes a model of the core of an LLM.
 3. The report goes into the response's metadata, to each source node, and out as an event (`reports.py`).
 """
@@ -62,7 +62,7 @@ from robustrag_integrations.models.caller import CallLimits
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.drivers import DecodingPerformer, Performer, TextPerformer, arun, astream, run, stream
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 
 _log = logging.getLogger(__name__)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here

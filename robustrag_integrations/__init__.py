@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from robustrag_integrations._util.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
     from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
     from robustrag_integrations.answers.usage import Usage
     from robustrag_integrations.certification import Certification
@@ -22,16 +23,15 @@ if TYPE_CHECKING:
     from robustrag_integrations.defenses.settings_file import load_settings
     from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
     from robustrag_integrations.defenses.voting.defense import MajorityVoting
-    from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
     from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
     from robustrag_integrations.grouping.votes import VoteRules
     from robustrag_integrations.models.base import Response
     from robustrag_integrations.models.callable import CallableModel
     from robustrag_integrations.models.local.model import LocalModel
+    from robustrag_integrations.models.reply import Ending
     from robustrag_integrations.models.server.model import OpenAIModel
-    from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for
-    from robustrag_integrations.replies.reply import Ending
     from robustrag_integrations.text.keywords import KeywordExtractor
+    from robustrag_integrations.text.prompts import PromptSet, PromptTemplate, prompts_for
     from robustrag_integrations.text.spacy_keywords import SpacyKeywordExtractor
 
 __version__ = "0.2.0"
@@ -83,15 +83,15 @@ _HOMES = {
     "defenses.settings_file": ("load_settings",),
     "defenses.vanilla.defense": ("VanillaRAG",),
     "defenses.voting.defense": ("MajorityVoting",),
-    "errors": ("ModelError", "QuorumError", "RobustRAGError", "TooFewVotesError"),
+    "_util.errors": ("ModelError", "QuorumError", "RobustRAGError", "TooFewVotesError"),
     "models.base": ("Response",),
     "models.callable": ("CallableModel",),
     "models.local.model": ("LocalModel",),
     "models.server.model": ("OpenAIModel",),
     "grouping.passages": ("Passage", "PassageGroup", "isolate"),
     "grouping.votes": ("VoteRules",),
-    "prompts": ("PromptSet", "PromptTemplate", "prompts_for"),
-    "replies.reply": ("Ending",),
+    "text.prompts": ("PromptSet", "PromptTemplate", "prompts_for"),
+    "models.reply": ("Ending",),
     "text.keywords": ("KeywordExtractor",),
     "text.spacy_keywords": ("SpacyKeywordExtractor",),
     "answers.usage": ("Usage",),

@@ -15,9 +15,9 @@ import langchain_robustrag
 import llamaindex_robustrag
 import robustrag_integrations
 from robustrag_integrations import CallableModel, ConsensusAggregation, metrics
-from robustrag_integrations.attacks import ATTACKS
 from robustrag_integrations.cli import command_parser
 from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.evaluation.attacks import ATTACKS
 from robustrag_integrations.evaluation.run import config
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote_plus
 
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.usage import Usage
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import AroundModel, Response, Role, TextModel
-from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.models.reply import Piece
+from robustrag_integrations.text.prompts import Prompt
 
 _LOOKED_AT = 200_000  # characters of a context
 _MOST_PROBLEMS = 1000

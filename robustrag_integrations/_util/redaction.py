@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations.errors import INTERRUPTS, ModelError
+from robustrag_integrations._util.errors import INTERRUPTS, ModelError
 
 HIDDEN = "***"
 

@@ -21,7 +21,7 @@ from robustrag_integrations.answers.citations import Citation, marked_text
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage
 from robustrag_integrations.answers.wording import without_links
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.text.prompts import ABSTENTION
 
 if TYPE_CHECKING:
     from robustrag_integrations.grouping.passages import Passage

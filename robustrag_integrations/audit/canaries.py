@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations.audit.findings import Finding
-from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.origins import is_origin_field
 
 SOURCE = "https://canary.example"

@@ -24,11 +24,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.audit.canaries import Canaries
 from robustrag_integrations.audit.findings import Finding
-from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage
 
 _LOG = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
+from robustrag_integrations.certification.metrics import GuardedMetric, Metric
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.metrics import GuardedMetric, Metric
 from robustrag_integrations.models.base import FinalAnswers, Model, TextModel, repeats_of
 from robustrag_integrations.plans.drivers import arun, run
 from robustrag_integrations.plans.requests import Ask

@@ -20,8 +20,8 @@ from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Found, Quorum, Reading, read_replies, truncation_warnings
 from robustrag_integrations.plans.requests import Ask
-from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reading import reply_warnings
+from robustrag_integrations.text.prompts import Prompt
 
 NOTHING = PassageGroup(0, ())  # stands for a corrupted group where a batch must have as many rows as at inference
 

@@ -14,9 +14,9 @@ import warnings
 from collections.abc import Sequence
 
 from robustrag_integrations import __version__
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations.cli.options import Parser
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError, complain
-from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.intervals import check_installed
 
 COMMANDS = {

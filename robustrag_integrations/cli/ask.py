@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations.answers.answer import ask_report
 from robustrag_integrations.cli.options import Answering, add_answering, some_text
 from robustrag_integrations.cli.output import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError, complain, show_json
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
-from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import PASSAGE
 
 DESCRIPTION = """\

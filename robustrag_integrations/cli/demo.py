@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from robustrag_integrations._util.display import printable, table
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.attacks import inject, planted_texts
+from robustrag_integrations.certification.metrics import holds_answer
 from robustrag_integrations.cli.options import add_model, named_model, some_text, whole_number
 from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, show_json, step
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
-from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.attacks import inject, planted_texts
 from robustrag_integrations.evaluation.data import world
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.metrics import holds_answer
 from robustrag_integrations.models.base import DecodingModel, TextModel
 
 DEFAULT_TARGET = "Atlantis"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.cli.options import add_base_url, add_set, whole_number
 from robustrag_integrations.cli.output import (
     EXIT_ANSWERED,
@@ -25,6 +24,7 @@ from robustrag_integrations.cli.output import (
     terminal_width,
 )
 from robustrag_integrations.defenses.registry import METHODS, entry_of
+from robustrag_integrations.evaluation.attacks.families import ATTACKS
 from robustrag_integrations.evaluation.data.questions import TASKS
 from robustrag_integrations.evaluation.run.config import (
     DEFAULTS,

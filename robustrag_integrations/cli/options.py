@@ -20,7 +20,7 @@ from robustrag_integrations.defenses.settings_file import Arguments, load_settin
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.models.providers import NamedModel, check_name, described, forms_that_take, takes
-from robustrag_integrations.prompts import OPEN_TASKS, Task
+from robustrag_integrations.text.prompts import OPEN_TASKS, Task
 
 if TYPE_CHECKING:
     from robustrag_integrations.corpus.documents import Skipped

@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import Passage
 
 CHUNK_SIZE = 600  # characters

@@ -20,13 +20,13 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Asking, Findings, Question
+from robustrag_integrations.certification.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.defenses.registry import METHODS, Method, described
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike, load_settings
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
-from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import TextModel, repeats_of
 from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import (

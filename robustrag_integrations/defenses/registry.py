@@ -19,7 +19,7 @@ from robustrag_integrations._util.settings import Setting, settings_in
 from robustrag_integrations.grouping.votes import RULES
 
 if TYPE_CHECKING:
-    from robustrag_integrations.prompts import Task
+    from robustrag_integrations.text.prompts import Task
 
 
 @dataclass(frozen=True)

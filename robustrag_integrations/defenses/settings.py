@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.settings import check_settings, setting
 from robustrag_integrations.defenses.registry import Method
-from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import ABSTENTION, Options, PromptSet, Task, chosen_prompts
 from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.text.abstention import Abstains, abstention_of
+from robustrag_integrations.text.prompts import ABSTENTION, Options, PromptSet, Task, chosen_prompts
 
 
 @dataclass(frozen=True, kw_only=True)

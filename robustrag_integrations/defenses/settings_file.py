@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from robustrag_integrations._util.checks import is_whole_number, nearest_of
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.yaml_files import read_yaml, shown
 from robustrag_integrations.defenses.registry import METHODS, Method
-from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 

@@ -30,8 +30,8 @@ from pathlib import PurePath
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urlencode
 
+from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.normalise import few_marks
-from robustrag_integrations.errors import INTERRUPTS
 
 _WEB = re.compile(r"(?:https?|wss?|ftps?):(?=[/\\]*[^/\\])", re.IGNORECASE)
 _FILE = re.compile(r"file:(?://(?:localhost(?=/))?|(?=/|[a-z]:[/\\]))", re.IGNORECASE)  # file:///a, file:/a

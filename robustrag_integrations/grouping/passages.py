@@ -15,8 +15,8 @@ from uuid import UUID
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.display import printable, without_selectors
+from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.normalise import compatible, few_marks
-from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.origins import (
     ID,
     Named,

@@ -16,9 +16,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least, is_whole_number
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.settings import check_settings, setting, settings_in
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.origins import ADDRESS, Origin, label, origin_named, site_of
 from robustrag_integrations.grouping.passages import (
     ORIGIN,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.answers.usage import Usage
-from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.reply import Ending, Piece
+from robustrag_integrations.models.reply import Ending, Piece
+from robustrag_integrations.text.prompts import Prompt
 
 if TYPE_CHECKING:
     import numpy as np

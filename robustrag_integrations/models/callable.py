@@ -12,14 +12,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.errors import INTERRUPTS, ModelError
 from robustrag_integrations._util.redaction import presentable, redacted, secrets_of, shown_in_one_line
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until, not_asked
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, await_within, is_busy, pause_before_try
+from robustrag_integrations.models.reply import Ending, Piece
 from robustrag_integrations.models.threads import BACKGROUND, END, acalled, called, in_thread
-from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.reply import Ending, Piece
+from robustrag_integrations.text.prompts import Prompt
 
 Result = TypeVar("Result")
 

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.models.base import Response, TextModel
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 
 SCHEMA = "robustrag/repeat-probe/1"
 

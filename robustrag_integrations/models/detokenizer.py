@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from robustrag_integrations.models.base import TokenCodec
-from robustrag_integrations.replies.reply import FinishReason
+from robustrag_integrations.models.reply import FinishReason
 from robustrag_integrations.text.reasoning import clear_of_marks, parts_of
 
 END = "<end>"  # how the end of a text is spelt

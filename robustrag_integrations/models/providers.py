@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.plugins import load_object, see_working_folder
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import TextModel
 
 DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")

@@ -14,8 +14,8 @@ from concurrent.futures import CancelledError, Future
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import in_one_line
-from robustrag_integrations.errors import ModelError
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations._util.errors import ModelError
 
 
 def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:

@@ -15,17 +15,17 @@ from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations._util.redaction import in_one_line, redacted
 from robustrag_integrations.answers.answer import Dissent, GroupReport, RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import BLANK, Response, TokenCodec, Until
 from robustrag_integrations.plans.requests import Ask, Emit, Steps
-from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
 from robustrag_integrations.replies.streams import RETRACTED
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 from robustrag_integrations.text.reasoning import parts_of
 
 Found = TypeVar("Found")
@@ -111,7 +111,7 @@ class Reading(Generic[Found]):
     is_open: bool = False
 
 
-Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `agreement/linear_forms.py`
+Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `core/linear_forms.py`
 Count = Callable[[Sequence[Any], Sequence[int]], Outcome]  # what is found in each group, and its votes, to their count
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 
+from robustrag_integrations._util.errors import INTERRUPTS, ModelError, was_cancelled
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.errors import INTERRUPTS, ModelError, was_cancelled
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel
 from robustrag_integrations.plans.requests import (
     Append,
@@ -31,8 +31,8 @@ from robustrag_integrations.plans.requests import (
     Score,
     Sharpen,
 )
-from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.streams import Shown
+from robustrag_integrations.text.prompts import Prompt
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import ModelError, TooFewVotesError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Promise
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
 from robustrag_integrations.answers.wording import links_in
-from robustrag_integrations.errors import ModelError, TooFewVotesError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings

@@ -10,10 +10,10 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Role, Until
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 
 
 @dataclass(frozen=True)

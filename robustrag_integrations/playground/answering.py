@@ -8,23 +8,23 @@ from dataclasses import replace
 from typing import Any
 
 from robustrag_integrations._util.checks import is_whole_number
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import in_one_line
 from robustrag_integrations.answers.answer import STATUSES, RobustAnswer, ask_report
-from robustrag_integrations.attacks import ATTACKS, Attack, planted_texts
+from robustrag_integrations.certification.metrics import holds_answer
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, entry_of
 from robustrag_integrations.drawing.answer import answer_parts, certificate_parts, groups_legend, groups_strip
 from robustrag_integrations.drawing.elements import h, to_data
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations.evaluation.attacks import ATTACKS, Attack, planted_texts
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.run.cache import CallCache, MeteredModel, metered
-from robustrag_integrations.metrics import holds_answer
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.models.threads import Task as Load
 from robustrag_integrations.models.threads import called, started
 from robustrag_integrations.playground.state import LONGEST_PASSAGE, MOST_PASSAGES, Row, State, StateError, state_of
-from robustrag_integrations.prompts import Task
+from robustrag_integrations.text.prompts import Task
 
 MOST_CALLS = 300
 MOST_CORRUPTED = 10

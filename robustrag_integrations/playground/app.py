@@ -13,11 +13,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations._util.settings import Setting
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA
 from robustrag_integrations.drawing.notebook import style_sheet
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.playground import state
 from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED, Buttons, Models, attacks
 from robustrag_integrations.playground.state import State, StateError

@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 from robustrag_integrations._util.settings import Setting
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, entry_of
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, SITE, Passage
-from robustrag_integrations.prompts import Task
+from robustrag_integrations.text.prompts import Task
 
 GROUPINGS = (ORIGIN, SITE, PASSAGE)
 MOST_PASSAGES = 50

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Literal
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import BLANK, Response
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.text.prompts import ABSTENTION
 from robustrag_integrations.text.reasoning import parts_of
 
 CutReplies = Literal["abstain", "count"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.replies.reply import Ending, Piece
+from robustrag_integrations.models.reply import Ending, Piece
 from robustrag_integrations.text.reasoning import clear_of_marks, parts_of
 
 RETRACTED = "the stream had shown words that turned out to be no answer; its last paragraph is the answer"

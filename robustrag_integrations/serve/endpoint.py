@@ -20,9 +20,9 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import ModelError, QuorumError, RobustRAGError
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError
 
 Work = Callable[[dict[str, Any], "Reply"], Coroutine[Any, Any, None]]
 

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
+from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations.audit.canaries import Canaries
 from robustrag_integrations.audit.prompts import SHORTEST, Audit, folded
-from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage
 
 ALPHA = 'Alpha said: "The old mill at Brezar burned down\nin the spring of 1921", and nobody\twas hurt.'

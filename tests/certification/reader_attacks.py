@@ -13,9 +13,9 @@ from itertools import product
 from typing import Any
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, MajorityVoting
-from robustrag_integrations.attacks.search import AdaptiveAttack, adaptive, adaptive_substitution
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.prompts import prompts_for
+from robustrag_integrations.evaluation.attacks.search import AdaptiveAttack, adaptive, adaptive_substitution
+from robustrag_integrations.text.prompts import prompts_for
 
 SIZES = (1, 2)
 PASSAGES = {1: 8, 2: 12}  # by group size

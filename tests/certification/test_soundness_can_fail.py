@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from robustrag_integrations.certification import findings
-from robustrag_integrations.defenses.agreement import lists, plurality
-from robustrag_integrations.defenses.agreement.linear_forms import Counted
+from robustrag_integrations.core import plurality
+from robustrag_integrations.core.linear_forms import Counted
+from robustrag_integrations.core.plurality import Count
+from robustrag_integrations.defenses.agreement import lists
 from robustrag_integrations.defenses.agreement.lists import CountedList
-from robustrag_integrations.defenses.agreement.plurality import Count
 from robustrag_integrations.defenses.consensus import defense as consensus
 from robustrag_integrations.defenses.consensus.defense import Outcome
 from robustrag_integrations.defenses.decoding import plan as decoding_plan

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations import Passage, RobustAnswer
+from robustrag_integrations.certification.metrics import holds_answer
 from robustrag_integrations.cli.demo import Planting, demonstrate, plantings_on
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.evaluation.data import world
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
-from robustrag_integrations.metrics import holds_answer
 from tests.cli.conftest import Result
 from tests.helpers.openai_server import LoopbackServer
 

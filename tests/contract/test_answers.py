@@ -13,7 +13,7 @@ from robustrag_integrations import (
     MajorityVoting,
     RobustAnswer,
 )
-from robustrag_integrations.prompts import SHORT_REQUEST
+from robustrag_integrations.text.prompts import SHORT_REQUEST
 from tests.contract.drivers import STYLES, Driver
 from tests.contract.script import ABSTENTION, EVIL, QUESTION, Script, passages, planted, truthful
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import Passage, VoteRules
-from robustrag_integrations.errors import UndefendedError
+from robustrag_integrations._util.errors import UndefendedError
 from tests.contract.drivers import Driver
 from tests.contract.script import QUESTION, TRUE, Script, passages, planted, truthful
 

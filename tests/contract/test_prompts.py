@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from robustrag_integrations.prompts import CHOICE_REQUEST, SHORT_REQUEST
+from robustrag_integrations.text.prompts import CHOICE_REQUEST, SHORT_REQUEST
 from tests.contract.drivers import STYLES, Driver
 from tests.contract.script import ABSTENTION, AGREED, Script, quoted, replies, truthful
 

@@ -18,7 +18,7 @@ from robustrag_integrations import (
 )
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
-from robustrag_integrations.prompts import (
+from robustrag_integrations.text.prompts import (
     ABSTENTION,
     CHOICE_REQUEST,
     NO_INFORMATION,

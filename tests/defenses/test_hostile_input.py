@@ -25,8 +25,8 @@ def test_lone_surrogates_leave_the_context_where_it_is() -> None:
     from transformers import AutoTokenizer
 
     from robustrag_integrations.models.local.encoding import PromptEncoder
-    from robustrag_integrations.prompts import Prompt
     from robustrag_integrations.reader import reader_path
+    from robustrag_integrations.text.prompts import Prompt
 
     encoder = PromptEncoder(AutoTokenizer.from_pretrained(str(reader_path())), chat=False)
     halves, whole = "\ud83d\ude00 " * 50, "\ufffd\ufffd " * 50
@@ -38,7 +38,7 @@ def test_lone_surrogates_leave_the_context_where_it_is() -> None:
 
 def test_marks_stacked_on_a_letter_are_cut_before_they_are_sorted() -> None:
     """Sorting n of them takes time n squared, and a response may be long."""
-    from robustrag_integrations.metrics import normalised
+    from robustrag_integrations.certification.metrics import normalised
 
     few, many = "Zo\u0301\u0316\u0301e", "Zo" + "\u0301\u0316" * 40_000 + "e"
     assert normalised(many) == normalised(few)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, Passage
-from robustrag_integrations.errors import QuorumError
+from robustrag_integrations._util.errors import QuorumError
 from tests.helpers.brute_force import Tally, attack_radius
 from tests.helpers.radii import attack
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, split

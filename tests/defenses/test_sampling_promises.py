@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import pytest
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting
+from robustrag_integrations._util.errors import QuorumError
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import Response, Role
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, context_of, split
 
 OPTIONS = ["Lyon", "Paris", "Rome"]

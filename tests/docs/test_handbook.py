@@ -7,7 +7,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations.metrics import holds_answer
+from robustrag_integrations.certification.metrics import holds_answer
 
 FOLDER = Path(__file__).parents[2] / "examples" / "handbook"
 FILES = {

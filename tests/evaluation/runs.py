@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations.attacks import plan_attack
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
 from robustrag_integrations.defenses.voting.defense import MajorityVoting
+from robustrag_integrations.evaluation.attacks import plan_attack
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.score.rows import AttackSpec, blank_row
 from robustrag_integrations.evaluation.score.scoring import score_answer

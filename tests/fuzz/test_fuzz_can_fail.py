@@ -12,7 +12,7 @@ import pytest
 from robustrag_integrations._util import display
 from robustrag_integrations.answers import answer
 from robustrag_integrations.drawing import elements
-from robustrag_integrations.prompts import Prompt, PromptTemplate
+from robustrag_integrations.text.prompts import Prompt, PromptTemplate
 from tests.fuzz.long import Endless, attempt, main, watched
 from tests.fuzz.source import Source, Target
 from tests.fuzz.targets import answers, pages, text

@@ -18,7 +18,7 @@ from robustrag_integrations.models.base import (
     Role,
     TextModel,
 )
-from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate
+from robustrag_integrations.text.prompts import Prompt, PromptSet, PromptTemplate
 
 # Prompts without instructions, so that a scripted model can read them back.
 BARE = PromptSet(

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
+from robustrag_integrations.certification.metrics import Metric, contains_answer
 from robustrag_integrations.defenses.agreement.lists import ListSettings, list_certification_plan, list_plan
 from robustrag_integrations.defenses.consensus.defense import consensus_certification_plan, consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
@@ -29,15 +31,13 @@ from robustrag_integrations.defenses.keyword.defense import keyword_certificatio
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.defenses.voting.defense import VotingSettings, voting_certification_plan, voting_plan
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
-from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Scores
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft, MethodTerms, SpendingBook, finish
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Reply, Request, Score, Steps
-from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.keys import key_of
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 from tests.helpers.scripted import (
     BARE,
     BARE_CHOICES,

@@ -29,7 +29,7 @@ from langchain_robustrag import (
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
 )
-from robustrag_integrations.prompts import SHORT_REQUEST
+from robustrag_integrations.text.prompts import SHORT_REQUEST
 from tests.contract.langchain import Chat
 from tests.contract.script import Script, TooMany, Words
 from tests.contract.script import read as scripted_read

@@ -6,7 +6,7 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage
 
 from llamaindex_robustrag import CallOptions, RobustContextChatEngine, VoteRules, robust_answer
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.text.prompts import ABSTENTION
 from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, index_of, truthful
 from tests.llamaindex.test_chat_engines import ENGINES, METHODS, engine_of, say
 

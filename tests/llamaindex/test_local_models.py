@@ -14,7 +14,7 @@ from llama_index.llms.huggingface import HuggingFaceLLM
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, local_model_of
 from robustrag_integrations import LocalModel
-from robustrag_integrations.prompts import prompts_for
+from robustrag_integrations.text.prompts import prompts_for
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 from tests.llamaindex.fakes import FactReader, nodes_of
 

@@ -30,7 +30,7 @@ from llamaindex_robustrag import (
     robust_answers,
 )
 from robustrag_integrations import QuorumError, RobustAnswer
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations._util.errors import ModelError
 from tests.llamaindex.agents import Obeying
 from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
 from tests.llamaindex.test_instrumentation import Events

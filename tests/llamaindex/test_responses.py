@@ -16,7 +16,7 @@ from llama_index.core.tools import QueryEngineTool
 import llamaindex_robustrag
 from llamaindex_robustrag import Abstained, RobustRAGQueryEngine, RobustRAGSynthesizer
 from robustrag_integrations.answers.answer import SCHEMA
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.text.prompts import ABSTENTION
 from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, Capital, FactReader, index_of, nodes_of, truthful
 
 STYLES = ["synthesize", "asynthesize"]

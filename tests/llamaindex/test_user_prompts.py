@@ -13,7 +13,7 @@ from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, RichPro
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
 from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
-from robustrag_integrations.prompts import AGREED_CONTEXT, SHORT_REQUEST
+from robustrag_integrations.text.prompts import AGREED_CONTEXT, SHORT_REQUEST
 from tests.llamaindex.fakes import QUESTION, AsyncFactReader, Capital, FactReader, nodes_of, truthful
 
 

@@ -18,7 +18,7 @@ from robustrag_integrations import (
     ModelError,
     RobustAnswer,
 )
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.scripted import BARE, split
 
 

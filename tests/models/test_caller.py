@@ -20,7 +20,7 @@ from robustrag_integrations import CallableModel, ModelError
 from robustrag_integrations.models import caller
 from robustrag_integrations.models.base import Response, Until
 from robustrag_integrations.models.caller import MOST_LEFT, CallLimits, await_within, is_busy, retry_after
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.leaks import nothing_left
 
 PROMPTS = [Prompt(f"prompt {i}", (0, 8)) for i in range(6)]

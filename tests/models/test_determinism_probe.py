@@ -11,7 +11,7 @@ import pytest
 from robustrag_integrations import CallableModel, MajorityVoting, ModelError
 from robustrag_integrations.models.base import Response, Role
 from robustrag_integrations.models.determinism_probe import PROMPTS, probe_determinism
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.scripted import ScriptedModel
 
 

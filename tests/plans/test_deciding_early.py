@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import ConsensusAggregation, MajorityVoting, RobustAnswer
+from robustrag_integrations._util.errors import QuorumError
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import Response, not_asked
 from robustrag_integrations.plans.requests import Ask
-from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.keys import key_of
+from robustrag_integrations.text.prompts import ABSTENTION
 from tests.helpers.scripted import ScriptedModel
 
 CHOICES = ("anna", "bert", "cleo")

@@ -16,7 +16,7 @@ from robustrag_integrations import (
 )
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.replies.reply import Ending, Piece
+from robustrag_integrations.models.reply import Ending, Piece
 from tests.helpers.scripted import BARE
 from tests.helpers.worlds import ConsensusModel, Move
 

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra playground is not installed")
 
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.playground.answering import Models
 from robustrag_integrations.playground.app import create_app

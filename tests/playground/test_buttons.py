@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.playground.answering import Buttons, Models
 from robustrag_integrations.playground.state import Row, State, StateError, state_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.prompts import prompts_for
 from robustrag_integrations.reader import reader_path
+from robustrag_integrations.text.prompts import prompts_for
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

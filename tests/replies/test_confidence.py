@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.replies.reply import LEVELS, LONGEST, confidence, logprobs_in
+from robustrag_integrations.models.reply import LEVELS, LONGEST, confidence, logprobs_in
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from robustrag_integrations import (
     RobustAnswer,
     VanillaRAG,
 )
-from robustrag_integrations.prompts import ABSTENTION, Prompt
+from robustrag_integrations.models.reply import Piece
 from robustrag_integrations.replies.reading import CUT_MARK, counted
-from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.streams import RETRACTED
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 THINKS = "<think>If absent, reply I don't know. Options: Lyon, Karl Gross.</think> "
 LIE = "Mallory Eve"

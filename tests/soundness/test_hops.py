@@ -1,4 +1,4 @@
-"""The theorem of `hops.py`, tried: within the radius no set of origins, lying in all hops at once, changes an answer.
+"""The theorem of hops, tried: within the radius no set of origins, lying in all hops at once, changes an answer.
 
 Small worlds, and every kind of lie of every set of origins against the real inference code.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import ConsensusAggregation, KeywordAggregation, Passage, RobustAnswer, hops
-from robustrag_integrations.hops import MultiHop, MultiHopAnswer, answer_key
+from robustrag_integrations.defenses.hops import MultiHop, MultiHopAnswer, answer_key
 from tests.helpers.scripted import BARE, ScriptedModel
 from tests.helpers.worlds import Memo
 
@@ -123,13 +123,13 @@ class Found:
 def tried(seeds: range, *, until: int = 10**9, make: Callable[[str], HopWorld] = HopWorld.of) -> Found:
     found = Found()
     for seed in seeds:
-        world = make(f"hops/{seed}")
+        world = make(f"defenses/hops/{seed}")
         clean = world.run({})
         for size in range(1, clean.radius + 1):
             for lies in world.attacks(size):
                 found.attacks += 1
                 if not world.stays(clean, lies):
-                    found.violations.append((f"hops/{seed}", lies))
+                    found.violations.append((f"defenses/hops/{seed}", lies))
                     break
         if clean.radius and len(clean.hops) > 1:
             found.certified += 1

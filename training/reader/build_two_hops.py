@@ -77,7 +77,7 @@ def main() -> None:
     random = Random(f"world/{chosen.seed}")
     facts = make_facts(random)
     retrieval = Retrieval(make_articles(facts, random))
-    rows = make_rows(facts, retrieval, chosen.questions, Random(f"two hops/{chosen.seed}"))
+    rows = make_rows(facts, retrieval, chosen.questions, Random(f"two defenses/hops/{chosen.seed}"))
     write_lines(chosen.out / "two_hops.jsonl", rows)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from robustrag_integrations.prompts import format_choices
+from robustrag_integrations.text.prompts import format_choices
 from training.reader import wording
 from training.reader.language import INJECTION, INJECTIONS, KINDS, RELATIONS_OF
 from training.reader.names import Namer

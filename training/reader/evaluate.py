@@ -18,7 +18,7 @@ from typing import Any
 from tqdm import tqdm
 
 from robustrag_integrations.defenses.voting.options import parse_option
-from robustrag_integrations.prompts import ABSTENTION, NO_INFORMATION, format_choices
+from robustrag_integrations.text.prompts import ABSTENTION, NO_INFORMATION, format_choices
 from training.reader import wording
 from training.reader.crowds import Attack, Crowd, crowd
 from training.reader.mixture import spelled

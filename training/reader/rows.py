@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from robustrag_integrations.prompts import ABSTENTION, NO_INFORMATION, format_choices
+from robustrag_integrations.text.prompts import ABSTENTION, NO_INFORMATION, format_choices
 from training.reader import wording
 from training.reader.language import (
     FILLERS,

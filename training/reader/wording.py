@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from robustrag_integrations.prompts import ABSTENTION, PromptTemplate, prompts_for
+from robustrag_integrations.text.prompts import ABSTENTION, PromptTemplate, prompts_for
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import TooManyTexts, Unbounded, certify_sizes, without_calls
 from robustrag_integrations.core import commonest
-from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Row, Votes, largest_radius
+from robustrag_integrations.core.linear_forms import Counted, HoldsPerBudget, Row, Votes, largest_radius
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -46,10 +46,10 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.keys import key_of, whole_answer
 from robustrag_integrations.text.answer_text import answer_text
 from robustrag_integrations.text.keywords import extractor_fingerprint
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 MOST_ITEMS = 200  # of one reply
 LONGEST_ITEM = 500  # characters

@@ -1,7 +1,7 @@
 """Consensus aggregation: one round of isolated calls.
 
 ask every group alone, and read its whole answer      `settings.py`
-count                                                 `agreement/plurality.py`
+count                                                 `core/plurality.py`
 have the tied answers scored, where a model can       `Score`
 show the answer, or tell who says what
 with a prompt of the user's, have it worded           `answers/wording.py`
@@ -24,8 +24,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from robustrag_integrations import core
+import robustrag_integrations.core as core
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Promise
@@ -34,21 +35,20 @@ from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import Unbounded, certify_sizes, without_calls
 from robustrag_integrations.core import possible, wordings
-from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Votes
+from robustrag_integrations.core.linear_forms import Counted, HoldsPerBudget, Votes
+from robustrag_integrations.core.plurality import Count, Rule, Scores
 from robustrag_integrations.defenses.agreement.lists import ListSettings, list_certification_plan, list_plan
-from robustrag_integrations.defenses.agreement.plurality import Count, Rule, Scores
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
 from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Threshold
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.plans.asking import Heard, PlanInput, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Score, Steps
-from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.keys import object_holds, scored_text
 from robustrag_integrations.text.languages import language_of, stop_words
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 _MOST_COUNTS = 200  # of answers in the evidence; a hostile set of groups may give many
 _LONGEST_SOLE = 1_000  # characters of a sole source's answer that are shown
@@ -349,7 +349,7 @@ class ConsensusAggregation(TextDefense):
     article and the punctuation at its end, and of any `answer.radius_verbatim` groups the same letters; those of this
     run, if the model samples (`answer.determinism`).
 
-    Theorem (`agreement/plurality.py`): the answer stays if, whatever r groups say, it stays ahead of every other one,
+    Theorem (`core/plurality.py`): the answer stays if, whatever r groups say, it stays ahead of every other one,
     and of one that nobody has given, and keeps `min_support` votes.
 
     Args:

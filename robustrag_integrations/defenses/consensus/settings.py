@@ -9,16 +9,16 @@ from typing import Any, ClassVar, Literal
 
 from robustrag_integrations._util.settings import setting
 from robustrag_integrations.core import Vote, vote
-from robustrag_integrations.defenses.agreement.plurality import Rule
+from robustrag_integrations.core.plurality import Rule
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import SCORE_NOISE, Response
+from robustrag_integrations.models.reply import LEVELS, confidence
 from robustrag_integrations.plans.asking import Reading, read_response
-from robustrag_integrations.prompts import AGREED_CONTEXT, Prompt, PromptTemplate
-from robustrag_integrations.replies.reply import LEVELS, confidence
 from robustrag_integrations.text.keywords import extractor_fingerprint
 from robustrag_integrations.text.languages import asks_yes_or_no
+from robustrag_integrations.text.prompts import AGREED_CONTEXT, Prompt, PromptTemplate
 
 ONE_IN = {"plurality": 4, "majority": 2}
 """More than one in so many of the votes that answer must be for an answer."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.findings import (
     NOTHING_BENIGN,
@@ -34,12 +35,11 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     fixed_point,
     most_probable,
 )
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Distributions, Opening, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.plans.asking import truncation_warnings
-from robustrag_integrations.prompts import ABSTENTION, Prompt
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 NOBODY_LEFT = "no untouched group takes part in decoding: one that the attacker adds decides alone"
 _AT_ONCE = 16  # prefixes scored per request, so that their distributions fit in memory

@@ -12,6 +12,7 @@ import numpy as np
 
 from robustrag_integrations.certification.certify import CertificationRun, Certifier
 from robustrag_integrations.certification.findings import ByMetric, Question
+from robustrag_integrations.certification.metrics import Metric
 from robustrag_integrations.defenses.decoding.certificate import (
     Branch,
     Grow,
@@ -20,7 +21,6 @@ from robustrag_integrations.defenses.decoding.certificate import (
 )
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.token_choice import ONE
-from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import (
     DecodingModel,
     DecodingSession,

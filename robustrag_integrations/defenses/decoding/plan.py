@@ -32,8 +32,8 @@ from robustrag_integrations.models.detokenizer import IncrementalDetokenizer, sp
 from robustrag_integrations.plans.asking import PlanInput, report
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Append, Emit, OpenSession, Sharpen, Steps
-from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.text.abstention import is_abstention
+from robustrag_integrations.text.prompts import ABSTENTION
 
 if TYPE_CHECKING:
     import numpy as np

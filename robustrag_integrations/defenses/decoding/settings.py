@@ -11,7 +11,7 @@ from robustrag_integrations.defenses.decoding.token_choice import ONE
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,23 +18,23 @@ from typing import Any
 
 import numpy as np
 
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
-from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Votes
+from robustrag_integrations.core.linear_forms import Counted, HoldsPerBudget, Votes
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Said, Tally, Threshold
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.warnings import FEW
 from robustrag_integrations.models.base import Response, TextModel, TwoModels
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Ask, Steps
-from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import final_answer
+from robustrag_integrations.text.prompts import ABSTENTION
 
 _MOST_COUNTS = 200  # keywords in a report; a hostile reply may hold tens of thousands
 _MOST_KEYWORDS = 50  # of one group

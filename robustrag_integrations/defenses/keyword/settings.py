@@ -17,9 +17,9 @@ from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
-from robustrag_integrations.prompts import Prompt, agreed_prompt
 from robustrag_integrations.text.keywords import KeywordExtractor, WordExtractor, extractor_fingerprint
 from robustrag_integrations.text.languages import asks_for_something_else
+from robustrag_integrations.text.prompts import Prompt, agreed_prompt
 from robustrag_integrations.text.spacy_keywords import SpacyKeywordExtractor
 
 _PAPERS_BETA = 3

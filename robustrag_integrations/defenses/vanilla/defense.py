@@ -15,13 +15,13 @@ from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.plans.asking import PlanInput, ask_final, report
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Emit, Steps
-from robustrag_integrations.prompts import (
+from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.text.abstention import is_abstention
+from robustrag_integrations.text.prompts import (
     ABSTENTION,
     PromptSet,
     PromptTemplate,
 )
-from robustrag_integrations.replies.reading import CutReplies
-from robustrag_integrations.text.abstention import is_abstention
 
 
 def vanilla_plan(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:

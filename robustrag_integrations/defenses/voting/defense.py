@@ -2,7 +2,7 @@
 
 ask every group alone for an option                   `VotingSettings.isolated_prompts`
 read the option of each reply                         `options.parse_option`
-count; most votes win, and a tie is told              `agreement/plurality.py`
+count; most votes win, and a tie is told              `core/plurality.py`
 
 The certificate (section IV-A, the warm-up example, without its slack) knows the options, so R is finite: an option is
 possible if it wins with all corrupted groups voting for it, and the abstention if they can bring about a tie.
@@ -21,7 +21,7 @@ from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import certify_sizes, without_calls
-from robustrag_integrations.defenses.agreement.plurality import Count, Rule, possible_winners
+from robustrag_integrations.core.plurality import Count, Rule, possible_winners
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import ChoiceSettings, GroupSettings
@@ -31,7 +31,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Heard, PlanInput, Reading, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from robustrag_integrations.prompts import ABSTENTION, Prompt
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 RULE = Rule(min_support=1)
 """One vote is enough for an option; a tie is none."""
@@ -142,7 +142,7 @@ class MajorityVoting(TextDefense):
     Guarantee: replacing the content of any `answer.radius` groups leaves the winning option as it is; that of this
     run, if the model samples (`answer.determinism`).
 
-    Theorem (`agreement/plurality.py`): with c(u) votes for option u, r replaced groups leave the winner x if, for every
+    Theorem (`core/plurality.py`): with c(u) votes for option u, r replaced groups leave the winner x if, for every
     other u, c(x) - c(u) > 2r.
 
     Options with equally many votes are no answer: the text tells who says what.

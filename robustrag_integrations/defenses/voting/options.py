@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from robustrag_integrations._util.normalise import compatible, plain_words, signed_words
-from robustrag_integrations.prompts import NO_INFORMATION, PromptSet, format_choices, option_label
 from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.answer_text import answer_text, unboxed, without_citations
 from robustrag_integrations.text.languages import NEGATIONS, listed
+from robustrag_integrations.text.prompts import NO_INFORMATION, PromptSet, format_choices, option_label
 
 _LEAD = (
     r"(?:\d{1,2}[.)] |(?:[-•>] ?){1,2})?"

@@ -24,8 +24,8 @@ from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.plans.asking import Heard, PlanInput, Quorum, Reading, ask_groups, read_response, report
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from robustrag_integrations.prompts import ABSTENTION, PromptTemplate
 from robustrag_integrations.text.abstention import is_abstention
+from robustrag_integrations.text.prompts import ABSTENTION, PromptTemplate
 
 NO_GUARANTEE = "this is a baseline without a guarantee: its last step reads raw passages together"
 WARNING = (

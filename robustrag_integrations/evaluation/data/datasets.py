@@ -15,8 +15,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.json_values import parsed
-from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask, for_task, question_of
 
 DEMO_TOP_K = 10

@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.json_values import valid_text
+from robustrag_integrations.certification.metrics import normalised
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.metrics import normalised
 
 EvalTask = Literal["qa", "mc", "long"]
 TASKS: tuple[EvalTask, ...] = get_args(EvalTask)

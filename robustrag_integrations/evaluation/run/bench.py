@@ -12,22 +12,22 @@ from typing import Any
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.attacks.planning import plan_attack
+from robustrag_integrations.certification.metrics import LLMJudge, contains_answer
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, method_of
 from robustrag_integrations.defenses.vanilla.defense import VanillaRAG, VanillaSettings, ask_once
+from robustrag_integrations.evaluation.attacks.planning import plan_attack
 from robustrag_integrations.evaluation.run.cache import CACHED_CALLS, CallCache, MeteredModel, metered
 from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, ConfigError
 from robustrag_integrations.evaluation.run.planning import Job, Setup
 from robustrag_integrations.evaluation.score.rows import blank_row
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK, metric_for, score_answer
-from robustrag_integrations.metrics import LLMJudge, contains_answer
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from robustrag_integrations.prompts import Prompt, prompts_for
 from robustrag_integrations.text.abstention import is_abstention
+from robustrag_integrations.text.prompts import Prompt, prompts_for
 
 logger = logging.getLogger(__name__)
 

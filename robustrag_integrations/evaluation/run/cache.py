@@ -19,8 +19,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.json_values import plain, restored
-from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.models.base import (
     AroundModel,
@@ -32,8 +32,8 @@ from robustrag_integrations.models.base import (
     TextModel,
     TokenCodec,
 )
-from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.models.reply import Piece
+from robustrag_integrations.text.prompts import Prompt
 
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)

@@ -13,18 +13,18 @@ from typing import Any, get_args
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.yaml_files import read_yaml, shown
-from robustrag_integrations.attacks.families import ATTACKS, attack_of
-from robustrag_integrations.attacks.planning import RANKS
 from robustrag_integrations.certification.cases import AttackMode
+from robustrag_integrations.certification.metrics import METRICS, metric_of
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
-from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.attacks.families import ATTACKS, attack_of
+from robustrag_integrations.evaluation.attacks.planning import RANKS
 from robustrag_integrations.evaluation.data.questions import TASKS, EvalTask
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import RULES, VoteRules
-from robustrag_integrations.metrics import METRICS, metric_of
 from robustrag_integrations.models.providers import NamedModel
-from robustrag_integrations.prompts import Task, check_exemplars
+from robustrag_integrations.text.prompts import Task, check_exemplars
 
 MODES: tuple[AttackMode, ...] = get_args(AttackMode)
 NO_RAG = "no-rag"  # a baseline of evaluations alone: the model without passages

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations._util.errors import RobustRAGError
 
 _FIRST = b'{"schema": "robustrag/'  # how the first line of every run begins
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from robustrag_integrations._util.plugins import load_object, source_digest
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.attacks.families import PREFIX, attack_of
 from robustrag_integrations.defenses.registry import METHODS, entry_of
+from robustrag_integrations.evaluation.attacks.families import PREFIX, attack_of
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
 from robustrag_integrations.evaluation.run.config import (

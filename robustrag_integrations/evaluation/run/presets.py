@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from robustrag_integrations.attacks.families import ATTACKS
+from robustrag_integrations.evaluation.attacks.families import ATTACKS
 
 _MC, _QA, _LONG = ({"tasks": [task], "exemplars": shots} for task, shots in (("mc", 0), ("qa", 4), ("long", 1)))
 _BOTH_SHOTS = {"exemplars": [1, 4]}

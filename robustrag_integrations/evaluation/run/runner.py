@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol
 
-from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import EvalConfig
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.json_values import restored
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.data.datasets import BadRow, json_lines
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores

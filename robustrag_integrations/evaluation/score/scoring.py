@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.wording import links_in
-from robustrag_integrations.attacks.scene import Goal
-from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
-from robustrag_integrations.metrics import (
+from robustrag_integrations.certification.metrics import (
     METRICS,
     GuardedMetric,
     LLMJudge,
@@ -21,8 +19,10 @@ from robustrag_integrations.metrics import (
     metric_name,
     metric_of,
 )
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.evaluation.attacks.scene import Goal
+from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
 from robustrag_integrations.text.abstention import is_abstention
+from robustrag_integrations.text.prompts import ABSTENTION
 
 METRIC_OF_TASK: Mapping[str, str | None] = {"qa": "contains", "mc": "exact", "long": None}
 """The default metric of each task; long answers are graded by the judge."""

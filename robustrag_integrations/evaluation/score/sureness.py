@@ -12,8 +12,8 @@ from typing import Any
 
 from robustrag_integrations._util.display import decimals, printable
 from robustrag_integrations.answers.answer import ANSWERING
+from robustrag_integrations.certification.metrics import contains_answer
 from robustrag_integrations.evaluation.score.rows import Row, attack_of_row
-from robustrag_integrations.metrics import contains_answer
 
 
 @dataclass(frozen=True)

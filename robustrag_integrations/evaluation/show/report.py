@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.json_values import restored
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import STATUSES, RobustAnswer, as_answer
@@ -30,7 +31,6 @@ from robustrag_integrations.drawing.answer import (
 from robustrag_integrations.drawing.elements import Child, Element, h, table, to_html
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.drawing.text import one_line, visible
-from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.paired import compare
 from robustrag_integrations.evaluation.score.rows import Row, Run, attack_of_row
 from robustrag_integrations.evaluation.score.summary import summarise

@@ -26,7 +26,7 @@ from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.token_trees import as_numpy, known_noise, leads
-from robustrag_integrations.replies.reply import LOWEST, Ending, Piece
+from robustrag_integrations.models.reply import LOWEST, Ending, Piece
 
 Watch = Callable[[torch.Tensor], None]  # sees the [rows, V] logits of every step
 

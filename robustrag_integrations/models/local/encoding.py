@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.models.local.chat_frames import ChatFrame, chat_frame
-from robustrag_integrations.prompts import ABSTENTION, Prompt
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 _LONE = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs: JSON can spell them, tokenizers refuse them
 _AFTER_A_HEAD = ("", "a", "A", " a", "\n", "\n\nA", "  ", "\t", "1", ".", ":", '"', "é", "中")

@@ -19,7 +19,7 @@ from robustrag_integrations.models.local.cancellation import in_cancellable_thre
 from robustrag_integrations.models.local.decoding import Watch
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.token_trees import logit_noise
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 
 _PROMPTS = 16  # in one batch
 _TOKENS = 8192  # of its prompts together

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations._util.errors import ModelError
 
 NOWHERE = 2**30  # the position of padding: beyond every token, so that none sees it
 

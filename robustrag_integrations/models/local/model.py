@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least, check_flag
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.answers.usage import Usage
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import (
     DecodingModel,
     DecodingSession,
@@ -28,9 +28,9 @@ from robustrag_integrations.models.base import (
     TokenCodec,
 )
 from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
+from robustrag_integrations.models.reply import Ending, Piece
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, ends_in
-from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.reply import Ending, Piece
+from robustrag_integrations.text.prompts import Prompt
 
 try:
     import torch

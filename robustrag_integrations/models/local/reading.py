@@ -18,7 +18,7 @@ from functools import partial
 
 import torch
 
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.models.local.batches import (
     STRING_TOKENS,
     Batch,

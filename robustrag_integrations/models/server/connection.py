@@ -24,12 +24,12 @@ try:
 except ImportError as error:
     raise ImportError("this model needs httpx: pip install 'robustrag-integrations[openai]'") from error
 
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.caller import is_busy
+from robustrag_integrations.models.reply import Blocks, Ending, chars_of, finish_reason, logprobs_in, usage_of
 from robustrag_integrations.models.threads import PerLoop, in_thread
-from robustrag_integrations.replies.reply import Blocks, Ending, chars_of, finish_reason, logprobs_in, usage_of
 
 Result = TypeVar("Result")
 

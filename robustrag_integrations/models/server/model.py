@@ -13,9 +13,9 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import CallLimits
+from robustrag_integrations.models.reply import Piece
 from robustrag_integrations.models.server.connection import Connection, Said, ServerError, may_pass, parsed, response_of
 from robustrag_integrations.models.threads import BACKGROUND, PerLoop
-from robustrag_integrations.replies.reply import Piece
 
 Result = TypeVar("Result")
 

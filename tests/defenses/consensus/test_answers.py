@@ -9,7 +9,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, Passage, Response, RobustAnswer
 from robustrag_integrations.models.base import Scores
-from robustrag_integrations.prompts import ABSTENTION, Prompt
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 SURE, UNSURE = (-0.01,), (-3.0,)
 Reply = str | Response | None

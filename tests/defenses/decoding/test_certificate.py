@@ -74,7 +74,7 @@ def test_sessions_that_cannot_be_copied_are_replayed_with_the_same_result() -> N
 
 
 def test_a_forked_local_session_gives_the_same_bits(local) -> None:
-    from robustrag_integrations.prompts import Prompt
+    from robustrag_integrations.text.prompts import Prompt
 
     prompts = [Prompt(f"text {i} ends", (5, 6)) for i in range(3)]
     session = local.open_session(prompts, Prompt("text"), 4)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, Passage
-from robustrag_integrations.errors import ModelError
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.models.base import Response
 
 METALS = ["Iron and copper", "copper, iron", "copper, iron", "iron and copper", "copper, iron and tin"]

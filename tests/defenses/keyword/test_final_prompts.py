@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.prompts import (
+from robustrag_integrations.text.prompts import (
     PromptSet,
     PromptTemplate,
     agreed_prompt,

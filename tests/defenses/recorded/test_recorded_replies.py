@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, RobustAnswer
-from robustrag_integrations.metrics import contains_answer
+from robustrag_integrations.certification.metrics import contains_answer
 from tests.helpers.brute_force import same
 
 PASSAGES = 10

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from robustrag_integrations import MajorityVoting
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.prompts import NO_INFORMATION
+from robustrag_integrations.text.prompts import NO_INFORMATION
 from tests.helpers.scripted import ScriptedModel
 
 CHOICES = ["Rome", "Oslo", "Bern", "Lima"]

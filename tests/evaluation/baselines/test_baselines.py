@@ -8,7 +8,7 @@ from robustrag_integrations import CallableModel
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method
 from robustrag_integrations.evaluation.baselines.base import NO_GUARANTEE, WARNING, with_warning
-from robustrag_integrations.prompts import prompts_for
+from robustrag_integrations.text.prompts import prompts_for
 
 PEERS = [baseline for name, baseline in BASELINES.items() if name != "vanilla"]
 QUESTION = "Who runs the mill?"

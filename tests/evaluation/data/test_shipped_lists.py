@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+from robustrag_integrations.certification.metrics import holds_answer
 from robustrag_integrations.evaluation.data.datasets import load_dataset
 from robustrag_integrations.evaluation.data.world import world_folder
-from robustrag_integrations.metrics import holds_answer
 
 
 def test_each_document_of_the_shipped_lists_holds_its_own_answer_alone() -> None:

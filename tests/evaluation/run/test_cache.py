@@ -11,7 +11,7 @@ import pytest
 from robustrag_integrations import CallableModel
 from robustrag_integrations.evaluation.run.cache import CacheError, CallCache, metered
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.scripted import ScriptedModel
 from tests.needs import needing
 

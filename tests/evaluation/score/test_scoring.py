@@ -9,11 +9,11 @@ import pytest
 
 from robustrag_integrations import RobustAnswer
 from robustrag_integrations.answers.answer import GroupReport
+from robustrag_integrations.certification.metrics import LLMJudge, contains_answer, exact_choice, metric_name
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores, metric_for, score_answer
-from robustrag_integrations.metrics import LLMJudge, contains_answer, exact_choice, metric_name
 from robustrag_integrations.models.callable import CallableModel
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.text.prompts import ABSTENTION
 from tests.helpers.scripted import ScriptedModel
 
 SHORT = EvalQuestion("q", "Who?", ("Anna Lind", "A. Lind"), "Bo Ek")

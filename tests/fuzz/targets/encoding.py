@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 from robustrag_integrations.models.local.encoding import PromptEncoder
-from robustrag_integrations.prompts import Prompt, prompts_for
 from robustrag_integrations.reader import reader_path
+from robustrag_integrations.text.prompts import Prompt, prompts_for
 from tests.fuzz.hostile import text
 from tests.fuzz.source import Source, Target
 

@@ -11,7 +11,7 @@ from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, grouped
 from langchain_robustrag.prompts import as_langchain, as_text, located
 from robustrag_integrations.grouping.passages import is_blank
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.prompts import TASKS, prompts_for
+from robustrag_integrations.text.prompts import TASKS, prompts_for
 from tests.fuzz.hostile import name, text, value
 from tests.fuzz.source import Source, Target
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from robustrag_integrations import ConsensusAggregation, KeywordAggregation, MajorityVoting, Passage
-from robustrag_integrations.prompts import PromptSet, PromptTemplate
+from robustrag_integrations.text.prompts import PromptSet, PromptTemplate
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_json
 from tests.fuzz.hostile import ANSWERS, NUMBERS, OTHER_CASE, name, text
 from tests.fuzz.source import Source, Target

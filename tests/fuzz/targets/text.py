@@ -5,9 +5,9 @@ from __future__ import annotations
 from robustrag_integrations._util.display import printable, table
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
-from robustrag_integrations.prompts import TASKS, PromptTemplate, format_choices, prompts_for
 from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.answer_text import answer_text
+from robustrag_integrations.text.prompts import TASKS, PromptTemplate, format_choices, prompts_for
 from tests.fuzz.checks import assert_harmless_on_a_terminal
 from tests.fuzz.hostile import TEMPLATES, name, text
 from tests.fuzz.source import Source, Target

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from robustrag_integrations import LocalModel
-from robustrag_integrations.prompts import Prompt, PromptSet, prompts_for
+from robustrag_integrations.text.prompts import Prompt, PromptSet, prompts_for
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 
 QUERY = "Who built the Halden Light?"

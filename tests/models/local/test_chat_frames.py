@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
 from robustrag_integrations.models.local.chat_frames import chat_frame  # noqa: E402
-from robustrag_integrations.prompts import Prompt  # noqa: E402
 from robustrag_integrations.reader import reader_path  # noqa: E402
 from robustrag_integrations.replies.reading import counted  # noqa: E402
+from robustrag_integrations.text.prompts import Prompt  # noqa: E402
 
 USER = "{% for m in messages %}<user>{{ m.content }}</user>{% endfor %}{% if add_generation_prompt %}<bot>"
 CLOSED = "<think>\n\n</think>\n\n"

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from robustrag_integrations import KeywordAggregation, LocalModel, ModelError  # noqa: E402
-from robustrag_integrations.prompts import prompts_for  # noqa: E402
+from robustrag_integrations.text.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_tokenizer  # noqa: E402
 
 COMMON = {"vocab_size": 400, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}

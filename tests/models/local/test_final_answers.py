@@ -15,7 +15,7 @@ from robustrag_integrations import DecodingAggregation, KeywordAggregation, Loca
 from robustrag_integrations.models.base import FinalAnswers, Response  # noqa: E402
 from robustrag_integrations.models.local.batches import PromptRows  # noqa: E402
 from robustrag_integrations.models.local.decoding import LocalSession  # noqa: E402
-from robustrag_integrations.prompts import Prompt, PromptTemplate, prompts_for  # noqa: E402
+from robustrag_integrations.text.prompts import Prompt, PromptTemplate, prompts_for  # noqa: E402
 from tests.helpers.scripted import split  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 from tests.helpers.worlds import graded  # noqa: E402

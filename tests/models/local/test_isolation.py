@@ -20,7 +20,7 @@ from transformers import MixtralConfig, MixtralForCausalLM  # noqa: E402
 from robustrag_integrations import DecodingAggregation, KeywordAggregation  # noqa: E402
 from robustrag_integrations.models.local.isolation import Isolation, sums_differ  # noqa: E402
 from robustrag_integrations.models.local.language_model import CausalLM  # noqa: E402
-from robustrag_integrations.prompts import Prompt  # noqa: E402
+from robustrag_integrations.text.prompts import Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
 from tests.models.local.moving import ATTACKS, BENIGN, PLANTED, QUERY, isolated, local, moved, session  # noqa: E402
 from tests.needs import needing  # noqa: E402

@@ -19,7 +19,7 @@ pytest.importorskip("transformers")
 from robustrag_integrations import KeywordAggregation, LocalModel, ModelError, VanillaRAG  # noqa: E402
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
-from robustrag_integrations.prompts import ABSTENTION, Prompt  # noqa: E402
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 from tests.models.local.moving import BENIGN, QUERY, TOKENIZER, isolated, local, moved, numbers  # noqa: E402
 

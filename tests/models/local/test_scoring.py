@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import LocalModel  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
-from robustrag_integrations.prompts import Prompt  # noqa: E402
+from robustrag_integrations.text.prompts import Prompt  # noqa: E402
 from tests.helpers.tiny_models import CHAT_TEMPLATE, tiny_model, tiny_tokenizer  # noqa: E402
 from tests.models.local.moving import ATTACKS, TOKENIZER, isolated  # noqa: E402
 from tests.models.local.moving import BENIGN as TEXTS  # noqa: E402

@@ -18,7 +18,7 @@ pytest.importorskip("transformers")
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
 from robustrag_integrations.models.local import reading  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
-from robustrag_integrations.prompts import PromptSet, prompts_for  # noqa: E402
+from robustrag_integrations.text.prompts import PromptSet, prompts_for  # noqa: E402
 from tests.helpers.naive_algorithms import naive_decoding_aggregation  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 from tests.models.local.moving import BENIGN as PASSAGES  # noqa: E402

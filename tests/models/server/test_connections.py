@@ -14,7 +14,7 @@ pytest.importorskip("httpx")
 
 from robustrag_integrations.models.server import connection
 from robustrag_integrations.models.server.model import OpenAIModel
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 PROMPTS = [Prompt(f"question {i}") for i in range(10)]

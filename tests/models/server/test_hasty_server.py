@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("httpx")
 
 from robustrag_integrations.models.server.model import OpenAIModel
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 

@@ -18,7 +18,7 @@ pytest.importorskip("httpx", reason="needs the extra openai")
 from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel
 from robustrag_integrations.models.caller import await_within
 from robustrag_integrations.models.server.connection import Connection, Events
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 from tests.faults.matrix import in_the_end, on_groups
 from tests.helpers.openai_server import LoopbackServer, Reply, served
 

@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch", reason="needs the extra local")
 
 
 from robustrag_integrations.models.server.model import PROBE  # noqa: E402
-from robustrag_integrations.prompts import Prompt  # noqa: E402
 from robustrag_integrations.replies.reading import counted  # noqa: E402
+from robustrag_integrations.text.prompts import Prompt  # noqa: E402
 from tests.helpers.openai_server import Reply, _asked, served  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")

@@ -10,7 +10,7 @@ import pytest
 
 from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel, QuorumError
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.openai_server import Reply, obedient_reader, served
 from tests.helpers.serving import transformers_server
 from tests.needs import needing

@@ -10,7 +10,7 @@ pytest.importorskip("httpx")
 
 from robustrag_integrations import Ending, KeywordAggregation, Usage
 from robustrag_integrations.models.server.model import OpenAIModel
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")

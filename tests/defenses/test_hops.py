@@ -18,7 +18,7 @@ from robustrag_integrations import (
     RobustAnswer,
 )
 from robustrag_integrations.answers.answer import Claim
-from robustrag_integrations.hops import MultiHop, answer_key, as_name
+from robustrag_integrations.defenses.hops import MultiHop, answer_key, as_name
 from tests.docs.pages import Page
 
 TEMPLATES = ("Which company makes Tarsk?", "Who founded {1}?")

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, isolate
-from robustrag_integrations.attacks import ATTACKS, AttackedRetrieval, Scene, plan_attack
-from robustrag_integrations.attacks.families import attack_of
-from robustrag_integrations.attacks.planning import Rank
 from robustrag_integrations.certification import benign_group_cases
+from robustrag_integrations.evaluation.attacks import ATTACKS, AttackedRetrieval, Scene, plan_attack
+from robustrag_integrations.evaluation.attacks.families import attack_of
+from robustrag_integrations.evaluation.attacks.planning import Rank
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
 

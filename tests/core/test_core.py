@@ -7,9 +7,9 @@ import random
 import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, Passage, core
-from robustrag_integrations.defenses.agreement.plurality import Rule
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.core.plurality import Rule
 from robustrag_integrations.replies.keys import key_of
+from robustrag_integrations.text.prompts import ABSTENTION
 from tests.helpers.scripted import BARE
 
 REPLIES = ["Anna Lind", "anna lind.", "The answer is Anna Lind", "Eve Moor", "eve moor", "not Anna Lind", "5 mg", ""]

@@ -17,14 +17,14 @@ from random import Random
 from typing import Literal, get_args
 
 from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.attacks.canned import false_statement, poisoning, prompt_injection
 from robustrag_integrations.certification.cases import AttackMode, check_attack
+from robustrag_integrations.certification.metrics import GuardedMetric, Metric, contains_answer, references_of
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.attacks.canned import false_statement, poisoning, prompt_injection
 from robustrag_integrations.grouping.passages import Passage, as_passages
-from robustrag_integrations.metrics import GuardedMetric, Metric, contains_answer, references_of
-from robustrag_integrations.prompts import ABSTENTION, option_label
+from robustrag_integrations.text.prompts import ABSTENTION, option_label
 
 Strategy = Literal["obey", "lie", "flood", "abstain", "split", "copy", "fail"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)

@@ -13,11 +13,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from robustrag_integrations._util.checks import is_whole_number
-from robustrag_integrations.attacks.families import ATTACKS, attack_of
-from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Goal, Scene, Writer
 from robustrag_integrations.certification.cases import check_attack
+from robustrag_integrations.certification.metrics import Metric, contains_answer
+from robustrag_integrations.evaluation.attacks.families import ATTACKS, attack_of
+from robustrag_integrations.evaluation.attacks.scene import Attack, AttackedQuestion, Goal, Scene, Writer
 from robustrag_integrations.grouping.passages import Passage, as_passages
-from robustrag_integrations.metrics import Metric, contains_answer
 
 if TYPE_CHECKING:
     from robustrag_integrations.defenses.base import Defense
@@ -84,7 +84,7 @@ def plan_attack(
         return AttackedRetrieval(items, (False,) * len(items), target, attack.goal)
     scene = _scene(attack, question, items, corruption_size, repeat, seed)
     if attack.needs_defense:
-        from robustrag_integrations.attacks.search import adaptive
+        from robustrag_integrations.evaluation.attacks.search import adaptive
 
         if defense is None:
             raise ValueError("attack 'adaptive' tries its texts on the defence; give plan_attack(..., defense=...)")

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from robustrag_integrations import CallableModel
-from robustrag_integrations.errors import ModelError
-from robustrag_integrations.metrics import (
+from robustrag_integrations._util.errors import ModelError
+from robustrag_integrations.certification.metrics import (
     GuardedMetric,
     LLMJudge,
     checked_score,
@@ -127,7 +127,7 @@ def test_references_and_scores_are_checked() -> None:
 def test_metrics_are_found_by_name_and_custom_ones_by_module_or_file(tmp_path) -> None:
     assert metric_of("contains") is contains_answer
     assert metric_of("exact") is exact_choice
-    assert metric_of("robustrag_integrations.metrics:contains_answer") is contains_answer
+    assert metric_of("robustrag_integrations.certification.metrics:contains_answer") is contains_answer
     file = tmp_path / "mine.py"
     file.write_text("class M:\n    def half(self, response, references):\n        return 0.5\nm = M()\n")
     assert metric_of(f"{file}:m.half")("a", ["a"]) == 0.5

@@ -18,9 +18,15 @@ from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.plugins import load_object
-from robustrag_integrations.attacks.canned import REPEAT, false_statement, poisoning, prompt_injection, repeated
-from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.evaluation.attacks.canned import (
+    REPEAT,
+    false_statement,
+    poisoning,
+    prompt_injection,
+    repeated,
+)
+from robustrag_integrations.evaluation.attacks.scene import Attack, AttackedQuestion, Scene, Writer
+from robustrag_integrations.text.prompts import ABSTENTION
 
 COLLECTOR = "collect.attacker.example"  # where exfiltrated text is sent; a reserved name that nobody owns
 

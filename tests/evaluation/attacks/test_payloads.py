@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.attacks import plan_attack
-from robustrag_integrations.attacks.families import LARGEST, LONGEST, payload_attack
+from robustrag_integrations.evaluation.attacks import plan_attack
+from robustrag_integrations.evaluation.attacks.families import LARGEST, LONGEST, payload_attack
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 
 QUESTION = EvalQuestion("q", "Who runs the mill?", ("Anna Lind",), "Bo Ek")

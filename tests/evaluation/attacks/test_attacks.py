@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from robustrag_integrations import Passage
-from robustrag_integrations.attacks import false_statement, inject, poisoning, prompt_injection
+from robustrag_integrations.evaluation.attacks import false_statement, inject, poisoning, prompt_injection
 
 
 def test_prompt_injection_is_worded_as_in_the_paper() -> None:

@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 import pytest
 
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
-from robustrag_integrations.attacks import ATTACKS, plan_attack
 from robustrag_integrations.drawing.answer import answer_parts
 from robustrag_integrations.drawing.elements import to_html
+from robustrag_integrations.evaluation.attacks import ATTACKS, plan_attack
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.plans.finish import link_warning
 

@@ -14,13 +14,13 @@ from copy import copy
 from typing import Any
 
 from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.errors import INTERRUPTS, ModelError, RobustRAGError
 from robustrag_integrations._util.normalise import compatible, opposed_words
 from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations._util.redaction import in_one_line, redacted
-from robustrag_integrations.errors import INTERRUPTS, ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.prompts import PromptTemplate
 from robustrag_integrations.text.abstention import is_abstention
+from robustrag_integrations.text.prompts import PromptTemplate
 
 _ARTICLES = frozenset({"a", "an", "the"})
 

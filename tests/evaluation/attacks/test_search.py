@@ -8,7 +8,7 @@ import re
 import pytest
 
 from robustrag_integrations import KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
-from robustrag_integrations.attacks.search import STRATEGIES, adaptive, adaptive_substitution, obeys
+from robustrag_integrations.evaluation.attacks.search import STRATEGIES, adaptive, adaptive_substitution, obeys
 from tests.certification.reader_attacks import SETUPS, besiege, demo_questions, reader, summary
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, split
 

@@ -1,0 +1,25 @@
+"""Attacks: the texts that an attacker writes, and the ranks at which they are planted."""
+
+from __future__ import annotations
+
+from robustrag_integrations.evaluation.attacks.canned import false_statement, inject, poisoning, prompt_injection
+from robustrag_integrations.evaluation.attacks.families import ATTACKS
+from robustrag_integrations.evaluation.attacks.planning import AttackedRetrieval, plan_attack, planted_texts
+from robustrag_integrations.evaluation.attacks.scene import Attack, Scene
+from robustrag_integrations.evaluation.attacks.search import AdaptiveAttack, adaptive, adaptive_substitution
+
+__all__ = [
+    "ATTACKS",
+    "AdaptiveAttack",
+    "Attack",
+    "AttackedRetrieval",
+    "Scene",
+    "adaptive",
+    "adaptive_substitution",
+    "false_statement",
+    "inject",
+    "plan_attack",
+    "planted_texts",
+    "poisoning",
+    "prompt_injection",
+]
