@@ -5,8 +5,7 @@ pip install robustrag-integrations
 
 import logging
 
-from robustrag_integrations import CallableModel, KeywordAggregation, Passage
-from robustrag_integrations._util.errors import TooFewVotesError
+from robustrag_integrations import CallableModel, KeywordAggregation, Passage, TooFewVotesError
 
 
 def my_llm(prompt: str) -> str:

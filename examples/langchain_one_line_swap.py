@@ -18,7 +18,7 @@ from langchain_core.prompts import PromptTemplate
 from langchain_library import planted, questions, reader, retriever
 
 from langchain_robustrag import REPORT_EVENT, create_robust_documents_chain
-from robustrag_integrations.text.prompts import prompts_for
+from robustrag_integrations import prompts_for
 
 ASKED = questions()[:3]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote_plus
 
-from robustrag_integrations._util.errors import ModelError
+from robustrag_integrations import ModelError
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import AroundModel, Response, Role, TextModel
