@@ -14,7 +14,8 @@ from typing import Any
 import langchain_robustrag
 import llamaindex_robustrag
 import robustrag_integrations
-from robustrag_integrations import CallableModel, ConsensusAggregation, metrics
+from robustrag_integrations import CallableModel, ConsensusAggregation
+from robustrag_integrations.certification import metrics
 from robustrag_integrations.cli import command_parser
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.evaluation.attacks import ATTACKS

@@ -111,7 +111,7 @@ class Reading(Generic[Found]):
     is_open: bool = False
 
 
-Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `core/linear_forms.py`
+Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `counting/linear_forms.py`
 Count = Callable[[Sequence[Any], Sequence[int]], Outcome]  # what is found in each group, and its votes, to their count
 
 

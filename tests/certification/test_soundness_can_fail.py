@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from robustrag_integrations.certification import findings
-from robustrag_integrations.core import plurality
-from robustrag_integrations.core.linear_forms import Counted
-from robustrag_integrations.core.plurality import Count
+from robustrag_integrations.counting import plurality
+from robustrag_integrations.counting.linear_forms import Counted
+from robustrag_integrations.counting.plurality import Count
 from robustrag_integrations.defenses.agreement import lists
 from robustrag_integrations.defenses.agreement.lists import CountedList
 from robustrag_integrations.defenses.consensus import defense as consensus

@@ -18,8 +18,8 @@ from robustrag_integrations import (
     QuorumError,
     RobustAnswer,
 )
-from robustrag_integrations.core.linear_forms import HoldsPerBudget, TierVotes, largest_budgets
-from robustrag_integrations.core.plurality import Count, Rule
+from robustrag_integrations.counting.linear_forms import HoldsPerBudget, TierVotes, largest_budgets
+from robustrag_integrations.counting.plurality import Count, Rule
 from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 from tests.helpers.brute_force import same
 from tests.helpers.scripted import BARE, ScriptedModel

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from robustrag_integrations import CallableModel, Passage, Response, TooFewVotesError
-from robustrag_integrations.core.linear_forms import Counted, HoldsPerBudget, Votes
+from robustrag_integrations.counting.linear_forms import Counted, HoldsPerBudget, Votes
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.plans.asking import PlanInput, Quorum, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft

@@ -38,7 +38,7 @@ from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import TooManyTexts, Unbounded, certify_sizes, without_calls
 from robustrag_integrations.core import commonest
-from robustrag_integrations.core.linear_forms import Counted, HoldsPerBudget, Row, Votes, largest_radius
+from robustrag_integrations.counting.linear_forms import Counted, HoldsPerBudget, Row, Votes, largest_radius
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup

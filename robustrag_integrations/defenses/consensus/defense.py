@@ -1,7 +1,7 @@
 """Consensus aggregation: one round of isolated calls.
 
 ask every group alone, and read its whole answer      `settings.py`
-count                                                 `core/plurality.py`
+count                                                 `counting/plurality.py`
 have the tied answers scored, where a model can       `Score`
 show the answer, or tell who says what
 with a prompt of the user's, have it worded           `answers/wording.py`
@@ -24,7 +24,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-import robustrag_integrations.core as core
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.words import count_of
@@ -34,9 +33,9 @@ from robustrag_integrations.answers.wording import says_only, without_links
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import Unbounded, certify_sizes, without_calls
-from robustrag_integrations.core import possible, wordings
-from robustrag_integrations.core.linear_forms import Counted, HoldsPerBudget, Votes
-from robustrag_integrations.core.plurality import Count, Rule, Scores
+from robustrag_integrations.core import commonest, count, possible, wordings
+from robustrag_integrations.counting.linear_forms import Counted, HoldsPerBudget, Votes
+from robustrag_integrations.counting.plurality import Count, Rule, Scores
 from robustrag_integrations.defenses.agreement.lists import ListSettings, list_certification_plan, list_plan
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
@@ -67,7 +66,7 @@ class Outcome(Counted):
     def of(cls, found: Sequence[Said | None], rule: Rule, weights: Sequence[int] | None = None) -> Outcome:
         """Count what groups say with their votes (None: one each)."""
         said, votes = tuple(found), tuple(weights) if weights is not None else (1,) * len(found)
-        return cls(said, votes, core.count(map(counting, said), rule, votes))
+        return cls(said, votes, count(map(counting, said), rule, votes))
 
     def scored(self, scores: Scores[str]) -> Outcome:
         """Return the outcome once some keys were scored by all groups."""
@@ -77,7 +76,7 @@ class Outcome(Counted):
     def text(self) -> str:
         """The answer; empty if there is none."""
         if self.count.winner is not None:
-            return core.commonest(self._wordings)
+            return commonest(self._wordings)
         if self.sole is None:
             return ""
         whole = without_links(self.sole.text[:_LONGEST_SOLE])
@@ -101,7 +100,7 @@ class Outcome(Counted):
 
     @property
     def _wordings(self) -> Counter[str]:
-        return core.wordings(map(counting, self.said), self.count.winner, self.weights)
+        return wordings(map(counting, self.said), self.count.winner, self.weights)
 
     def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
         """Tell for each r, or each budget of the votes, whether the answer, or its letters, stay.
@@ -349,7 +348,7 @@ class ConsensusAggregation(TextDefense):
     article and the punctuation at its end, and of any `answer.radius_verbatim` groups the same letters; those of this
     run, if the model samples (`answer.determinism`).
 
-    Theorem (`core/plurality.py`): the answer stays if, whatever r groups say, it stays ahead of every other one,
+    Theorem (`counting/plurality.py`): the answer stays if, whatever r groups say, it stays ahead of every other one,
     and of one that nobody has given, and keeps `min_support` votes.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from robustrag_integrations._util.settings import setting
 from robustrag_integrations.core import Vote, vote
-from robustrag_integrations.core.plurality import Rule
+from robustrag_integrations.counting.plurality import Rule
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations.core.linear_forms import Counted, HoldsPerBudget, Votes
+from robustrag_integrations.counting.linear_forms import Counted, HoldsPerBudget, Votes
 
 Rows: TypeAlias = NDArray[np.int64]  # [keywords, groups], or [groups]
 Said = Sequence[Collection[str] | None]  # per group its keywords; None for one that abstained or failed

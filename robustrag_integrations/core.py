@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robustrag_integrations.core.plurality import Count, Rule, possible_winners
+from robustrag_integrations.counting.plurality import Count, Rule, possible_winners
 from robustrag_integrations.replies.keys import is_echo, key_of, whole_answer
 
 ABSTAINS = None  # in place of a vote
@@ -81,7 +81,7 @@ def radius(counted: Count[str]) -> int:
     vote from the winner and gives one to the other key at worst: the lead a - b falls by 2 if that source was for the
     winner, by 1 if it was for neither, by 0 if it was for the other. So the r sources with the largest fall are the
     worst ones, and the winner stays as long as every lead stays above 0, a - r reaches `min_support`, and so on for the
-    share: all are sums over the sources, and none asks which sets of sources there are (`core/linear_forms.py`).
+    share: all are sums over the sources, and none asks which sets of sources there are (`counting/linear_forms.py`).
 
     0 without a winner: who disagrees can be brought to agree.
     """

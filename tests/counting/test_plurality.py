@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from robustrag_integrations.core import plurality
-from robustrag_integrations.core.plurality import Count, Rule, possible_winners
+from robustrag_integrations.counting import plurality
+from robustrag_integrations.counting.plurality import Count, Rule, possible_winners
 
 KEYS = ("a", "b", "c", "new")
 NOISE = 0.1

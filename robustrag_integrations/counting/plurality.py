@@ -36,7 +36,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations.core.linear_forms import Counted, HoldsPerBudget, Row, Votes
+from robustrag_integrations.counting.linear_forms import Counted, HoldsPerBudget, Row, Votes
 
 Key = TypeVar("Key", bound=Hashable)
 Scores = Mapping[Key, Sequence[float | None]]  # of each key that was scored, per group its log-probability
