@@ -20,7 +20,10 @@ READ, NOT_READ = b"+", b"-"  # of a reply: then strings left out, a line break a
 
 _SMALLEST = 2.0  # points of a text that can be seen
 _WHITE = 0.9  # of red, green and blue, from 0 to 1
-_PAINTS = frozenset({"f", "F", "f*", "B", "B*", "b", "b*", "sh", "INLINE IMAGE"})
+_POINTS = {"m": 0, "l": 0, "c": 4, "v": 2, "y": 2}  # of a path; where the operands have the point that it leads to
+_FILLS = frozenset({"f", "F", "f*", "B", "B*", "b", "b*"})
+_MOST_FILLS = 1000  # of a page that texts may stand on; of more the last ones count
+_Box = tuple[float, float, float, float]
 
 
 class PDFError(ValueError):
@@ -89,8 +92,8 @@ class _Ink:
 class _Sight:
     """Empties the strings of a page that nobody can see, each before pypdf reads it.
 
-    These are texts that are drawn in no ink (rendering modes 3 and 7), white on a page that nothing dark was painted on
-    before, smaller than two points, or outside the page. In forms, whose place is not known, only the ink decides.
+    These are texts that are drawn in no ink (rendering modes 3 and 7), white where nothing dark was painted last, smaller
+    than two points, or outside the page. In forms, whose place is not known, only the ink decides.
     """
 
     def __init__(self, page: Any) -> None:
@@ -98,7 +101,8 @@ class _Sight:
         self._ink = _Ink()
         self._saved: list[_Ink] = []
         self._forms: list[_Ink] = []
-        self._painted = False
+        self._path: list[tuple[float, float]] = []
+        self._fills: list[tuple[_Box, bool]] = []  # what was painted, in turn, and whether in dark ink
         self._page = page
 
     def before(self, operator: bytes, operands: Any, cm: Any, tm: Any) -> None:
@@ -121,31 +125,61 @@ class _Sight:
                 self._ink = replace(ink, size=12.0 if is_drawn else abs(float(operands[1])))
             elif name in ("g", "rg", "k", "cs", "sc", "scn"):
                 self._ink = replace(ink, white=_is_white(name, operands))
+            elif name == "re":
+                x, y, width, height = map(float, operands)
+                self._path += [_moved(cm, x, y), _moved(cm, x + width, y + height)]
+            elif name in _POINTS:
+                self._path.append(_moved(cm, *map(float, operands[_POINTS[name] :][:2])))
             elif name == "Do":
                 self._forms.append(ink)
-                self._painted |= self._kind_of("/XObject", operands[0]) == "/Image"
-            elif name in _PAINTS and not ink.white:
-                self._painted = True
+                if self._kind_of("/XObject", operands[0]) == "/Image":
+                    self._painted([_moved(cm, 0, 0), _moved(cm, 1, 1)], dark=True)
+            elif name == "INLINE IMAGE":
+                self._painted([_moved(cm, 0, 0), _moved(cm, 1, 1)], dark=True)
+            elif name == "sh":
+                self._painted([(-math.inf, -math.inf), (math.inf, math.inf)], dark=True)
+            elif name in _FILLS:
+                self._painted(self._path, dark=not ink.white)
+                self._path = []
+            elif name in ("n", "S", "s"):
+                self._path = []
 
     def after(self, operator: bytes, operands: Any, cm: Any, tm: Any) -> None:
         """Go back to what was before a form."""
         if operator == b"Do" and self._forms:
             self._ink = self._forms.pop()
 
+    def _painted(self, points: list[tuple[float, float]], *, dark: bool) -> None:
+        across, up = zip(*points, strict=True)
+        self._fills = [*self._fills[1 - _MOST_FILLS :], ((min(across), min(up), max(across), max(up)), dark)]
+
+    def _is_on_dark(self, x: float, y: float) -> bool:
+        if self._forms:
+            return any(dark for _, dark in self._fills)
+        at = (dark for (left, low, right, high), dark in self._fills[::-1] if left <= x <= right and low <= y <= high)
+        return next(at, False)
+
     def _kind_of(self, of: str, name: Any) -> Any:
         return self._page["/Resources"].get(of, {}).get(name, {}).get("/Subtype")
 
     def _is_hidden(self, cm: Any, tm: Any, shown: Any) -> bool:
-        if self._ink.mode in (3, 7) or (self._ink.white and not self._painted):
+        if self._ink.mode in (3, 7):
             return True
         if self._forms:
-            return False
+            return self._ink.white and not self._is_on_dark(0, 0)
         a, b, c, d, e, f = map(float, tm)
         p, q, r, s, t, u = map(float, cm)
         size = self._ink.size * min(math.hypot(a * p + b * r, a * q + b * s), math.hypot(c * p + d * r, c * q + d * s))
         x, y = e * p + f * r + t, e * q + f * s + u
+        if self._ink.white and not self._is_on_dark(x + size / 4, y + size / 4):
+            return True
         left, bottom, right, top = map(float, self._page.cropbox)
         return size < _SMALLEST or x > right or x + size * len(str(shown)) < left or y > top or y + size < bottom
+
+
+def _moved(matrix: Any, x: float, y: float) -> tuple[float, float]:
+    a, b, c, d, e, f = map(float, matrix)
+    return a * x + c * y + e, b * x + d * y + f
 
 
 def _is_white(name: str, operands: Any) -> bool:

@@ -42,6 +42,8 @@ HIDDEN = {
     "as a clip": b"7 Tr" + TEXT,
     "white on white": b"1 1 1 rg" + TEXT,
     "nearly white": b".97 g" + TEXT,
+    "white beside a dark mark": b"0 g 0 0 20 20 re f 1 g" + TEXT,
+    "white on white paper over a dark shape": b"0 g 50 580 300 60 re f 1 g 50 580 300 60 re f" + TEXT,
     "white ink": b"0 0 0 0 k" + TEXT,
     "tiny": b"BT /F 1.5 Tf 100 600 Td (secret) Tj ET",
     "made tiny": b"q .1 0 0 .1 0 0 cm BT /F 12 Tf 1000 6000 Td [(sec) -20 (ret)] TJ ET Q",
