@@ -92,8 +92,8 @@ class _Ink:
 class _Sight:
     """Empties the strings of a page that nobody can see, each before pypdf reads it.
 
-    These are texts that are drawn in no ink (rendering modes 3 and 7), white where nothing dark was painted last, smaller
-    than two points, or outside the page. In forms, whose place is not known, only the ink decides.
+    These are texts that are drawn in no ink (rendering modes 3 and 7), white where nothing dark was painted last,
+    smaller than two points, or outside the page. In forms, whose place is not known, only the ink decides.
     """
 
     def __init__(self, page: Any) -> None:
