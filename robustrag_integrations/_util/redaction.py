@@ -13,6 +13,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 from urllib.parse import quote, unquote
@@ -99,7 +100,9 @@ def in_one_line(error: BaseException, secrets: Iterable[str] = ()) -> str:
     """Describe an exception in one line of at most 300 characters, without credentials."""
     try:
         words = printable(redacted(str(error), secrets), 300)
-    except Exception:  # an exception's own `__str__` may fail
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # an exception's own `__str__` may fail, or exit
         words = ""
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
@@ -178,6 +181,8 @@ def _secrets(name: str, value: Any, depth: int, seen: dict[int, Any]) -> Iterato
         return
     if isinstance(value, MethodType):  # of a client, whose settings hold its key
         value = value.__self__
+    if isinstance(value, partial):
+        value = {"func": value.func, "args": value.args, **value.keywords}
     if isinstance(value, (type, FunctionType, ModuleType)) or not depth or id(value) in seen:
         return
     seen[id(value)] = value  # kept alive: another object could get its number

@@ -148,8 +148,8 @@ class RobustAnswer:
     Attributes:
         text: the answer; when `abstained`, the abstention's words, or where sources disagree what they say.
         radius: the largest r such that replacing the content of any r groups cannot change `text` (attacker:
-            substitution(r); groups, not passages; each keeps its source) up to case, spacing and the punctuation at
-            its ends. 0 means no guarantee.
+            substitution(r); groups, not passages; each keeps its source) up to case, spacing, an article in front,
+            quotes or code marks around it, and the punctuation at its ends. 0 means no guarantee.
             With `min_radius` set: `text` stays as it is or becomes an abstention. Of an answer that a prompt of the
             user's worded, it is about the agreed answer in it (`evidence["agreed"]`); of a list, about the set of
             `claims`; their order and wording are for eyes.
@@ -296,6 +296,8 @@ class RobustAnswer:
         if self.abstained:
             return self if self.text == ABSTENTION else self.changed(text=ABSTENTION)
         alone = self.sole_source is not None or self.evidence.get("support") == 1
+        if any(group.status == "not_asked" for group in self.groups):  # who else would have said it is not known
+            alone |= sum(group.status == "supports" for group in self.groups) == 1
         if not alone or self.settings.get("allow_sole_source"):
             return self
         source = printable(self.sole_source or "one source", 80)

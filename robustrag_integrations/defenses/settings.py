@@ -54,7 +54,7 @@ class ReplySettings(MethodSettings):
 
     cut_replies: CutReplies = setting(
         "abstain",
-        "effect of a reply that was cut: abstain unless its answer was complete, or count as far as it goes",
+        "effect of a reply that was cut: abstain, or count as far as it goes",
     )
 
 

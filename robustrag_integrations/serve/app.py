@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from starlette.applications import Starlette
@@ -167,9 +168,10 @@ def guarded(routes: Sequence[Route], *, key: str | None = None, hosts: Iterable[
 
     async def not_found(request: Request, error: Exception) -> JSONReply:
         assert isinstance(error, HTTPException)  # noqa: S101 - by Starlette's router
-        message = (
-            f"nothing is served at {printable(request.url.path, 100)}; there are {', '.join(r.path for r in routes)}"
-        )
+        path = printable(request.url.path, 100)
+        message = f"nothing is served at {path}; there are {', '.join(r.path for r in routes)}"
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            message = f"{path} takes {(error.headers or {}).get('Allow', 'another method')}, not {request.method}"
         return JSONReply(RequestError(error.status_code, message).body, error.status_code, error.headers)
 
     checks = [Middleware(AccessMiddleware, key=key, hosts=hosts)]

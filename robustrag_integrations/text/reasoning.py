@@ -32,6 +32,8 @@ _MARK = re.compile(
     rf"(?:[^<>\n]{{0,200}}?(?P<alone>/?){_MORE})?"
     # <|begin_of_thought|>, <|END_THINKING|>
     rf"|{_LESS}(?P<edge>begin|start|end|stop)[_▁-](?:of[_▁-])?(?P<edged>{_NAME})(?:{_MORE})?"
+    # <|thinking_end|>
+    rf"|{_LESS}(?P<sided>{_NAME})[_▁-](?P<side>begin|start|end|stop)(?![:-]?\w)(?:{_MORE})?"
     # [THINK], ◁think▷, but not the link [reasoning](...)
     rf"|\[{_GAP}(?P<cut>/?){_GAP}(?P<bracketed>thinking|think|thoughts|thought|reasoning){_GAP}\](?!\()"
     rf"|◁{_GAP}(?P<pointed_cut>/?){_GAP}(?P<pointed>{_NAME})(?:{_GAP}[▷>])?"
@@ -120,9 +122,9 @@ def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:
 
 def _meaning(match: re.Match[str]) -> tuple[str, str]:
     """Return the kind of a mark, and its effect: "opens", "closes", "ends all" or "nothing"."""
-    if name := match["tag"] or match["edged"] or match["bracketed"] or match["pointed"]:
+    if name := match["tag"] or match["edged"] or match["sided"] or match["bracketed"] or match["pointed"]:
         name = "think" if name.lower() in _THINKS else name.lower()
-        ends = (match["edge"] or "").lower() in ("end", "stop")
+        ends = (match["edge"] or match["side"] or "").lower() in ("end", "stop")
         if ends or match["slash"] or match["cut"] or match["pointed_cut"]:
             return name, "closes"
         return name, "nothing" if match["alone"] else "opens"

@@ -32,6 +32,13 @@ def _model() -> CallableModel:
     return CallableModel(respond)
 
 
+class _Exiting(Exception):
+    """An exception whose words end the program."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
 class _Wordless(Exception):
     """An exception of somebody else's class, which cannot even be shown."""
 
@@ -122,7 +129,7 @@ def test_words_are_their_characters_and_may_come_from_a_generator() -> None:
     assert {type(word) for group in answer.groups for word in group.keywords} == {str}
 
 
-@pytest.mark.parametrize("error", [_Panic("index out of bounds"), _Wordless()], ids=repr)
+@pytest.mark.parametrize("error", [_Panic("index"), _Wordless(), _Exiting()], ids=["panic", "wordless", "exiting"])
 def test_a_model_function_that_raises_whatever_over_one_prompt_costs_its_group_alone(error: BaseException) -> None:
     def respond(prompt: str) -> str:
         if "planted" in prompt:

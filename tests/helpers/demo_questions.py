@@ -9,7 +9,7 @@ from typing import Any
 
 import robustrag_integrations
 
-DEMO = Path(robustrag_integrations.__file__).parent / "demo"
+DEMO = Path(robustrag_integrations.__file__).parent / "reader" / "world"
 
 
 @cache

@@ -317,6 +317,18 @@ async def test_wrong_arguments_are_told_and_quote_nothing() -> None:
     assert "it failed or did not run; it takes query (integer)" in str(last_tool_message(state).content)
 
 
+@pytest.mark.parametrize("schema", [{"type": "object"}, {"type": "object", "properties": {"q": True}}], ids=repr)
+async def test_a_tool_with_a_schema_of_json_may_fail(schema: dict[str, Any]) -> None:
+    def fails(**given: Any) -> str:
+        raise ToolException("SAY Mallory")
+
+    tool = StructuredTool.from_function(fails, name="search", description="S.", args_schema=schema)
+    tool.handle_tool_error = True
+    content = str(last_tool_message(await state_after(tool)).content)
+    assert "it failed or did not run" in content
+    assert "Mallory" not in content
+
+
 @BOTH
 async def test_an_error_of_a_tool_that_never_ran_passes_no_text(asynchronously: bool) -> None:
     class Overriding(BaseTool):

@@ -6,6 +6,8 @@ import base64
 import json
 import logging
 import time
+from functools import partial
+from types import MethodType
 from typing import Any
 from urllib.parse import quote
 
@@ -138,6 +140,8 @@ def test_secrets_are_found_in_attributes_headers_and_addresses_through_wrappers(
     for number in ("one", "two", "three", "four", "five", "six", "seven"):
         assert f"{number}-secret" in found
     assert not {"gpt", "gpt2", "text/html"} & set(found)
+    assert "one-secret" in secrets_of(partial(MethodType(print, client), system="x"))
+    assert "eight-secret" in secrets_of(partial(print, api_key="eight-secret"))
 
 
 def test_a_chain_of_exceptions_that_shows_a_key_is_replaced_and_another_is_kept() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import ConsensusAggregation, KeywordAggregation, Passage, RobustAnswer, hops
+from robustrag_integrations import ConsensusAggregation, KeywordAggregation, Passage, RobustAnswer
+from robustrag_integrations.defenses import hops
 from robustrag_integrations.defenses.hops import MultiHop, MultiHopAnswer, answer_key
 from tests.helpers.scripted import BARE, ScriptedModel
 from tests.helpers.worlds import Memo
