@@ -19,8 +19,8 @@ from tests.helpers.worlds import (
 @pytest.mark.parametrize(
     ("make", "worlds", "least"),
     [
-        (keyword_world, 360, 48_000),
-        (voting_world, 320, 36_000),
+        (keyword_world, 150, 19_000),
+        (voting_world, 200, 22_000),
         (decoding_world, 60, 17_000),
         (consensus_world, 240, 6_000),
         (list_world, 120, 6_000),

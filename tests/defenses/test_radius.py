@@ -24,7 +24,7 @@ from tests.helpers.worlds import (
     ("make", "worlds", "largest", "most", "least", "tight"),
     [
         (keyword_world, 120, 2, 6000, 11_000, 0.99),
-        (voting_world, 110, 3, 7000, 50_000, 0.99),
+        (voting_world, 90, 3, 7000, 40_000, 0.99),
         (decoding_world, 100, 2, 500, 13_000, 0.8),
         (consensus_world, 70, 3, 250, 10_000, 0.9),
         (list_world, 60, 2, 2000, 10_000, 0.9),
