@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
@@ -30,8 +31,21 @@ class Task(Future[Result]):
     ended = False
 
 
+_IDLE: list[queue.SimpleQueue[Callable[[], None]]] = []  # of threads that wait for a function to call
+_MOST_IDLE = 64
+
+
+def _serve(inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
+    """Call what comes, one after another, in this thread; end where enough others wait."""
+    while True:
+        inbox.get()()
+        if len(_IDLE) >= _MOST_IDLE:
+            return
+        _IDLE.append(inbox)
+
+
 def started(fn: Callable[..., Result], *args: Any) -> Task[Result]:
-    """Call a function in a daemon thread of its own, in a copy of this context."""
+    """Call a function in a daemon thread, which calls nothing else meanwhile, in a copy of this context."""
     task, context = Task[Result](), copy_context()
 
     def work() -> None:
@@ -47,7 +61,12 @@ def started(fn: Callable[..., Result], *args: Any) -> Task[Result]:
         if task.set_running_or_notify_cancel():
             task.set_exception(failure) if failure else task.set_result(result)
 
-    threading.Thread(target=work, name="robustrag", daemon=True).start()
+    try:
+        inbox = _IDLE.pop()
+    except IndexError:
+        inbox = queue.SimpleQueue()
+        threading.Thread(target=_serve, args=(inbox,), name="robustrag", daemon=True).start()
+    inbox.put(work)
     return task
 
 
@@ -147,6 +166,7 @@ BACKGROUND = LoopThread()
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     os.register_at_fork(after_in_child=BACKGROUND.forget)
+    os.register_at_fork(after_in_child=_IDLE.clear)
 
 
 class PerLoop(Generic[Made]):

@@ -243,3 +243,13 @@ async def test_the_report_says_what_holds_of_a_run_that_was_drawn(kind: Driver, 
     assert not any("the model samples" in w for w in accepted.warnings)
     assert accepted.determinism.promise == counted.determinism.promise
     assert (await answer(0.0).asked(style)).answer.determinism.model == "unknown"
+
+
+def test_questions_do_not_start_a_thread_per_call(kind: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[None] = []
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(None), start(thread))[1])
+    engine = kind.engine(Script(), truthful())
+    for _ in range(20):
+        engine.ask()
+    assert len(started) <= 12  # of 100 calls
