@@ -55,4 +55,4 @@ def test_blank_groups_are_never_waited_for() -> None:
     made = MajorityVoting(model, group_by="passage", stop_when_decided=True, wave_size=2)
     answer = made.answer("Where?", [*BLANK, *["Rome."] * 8], choices=["Rome", "Oslo"])
     assert answer.text == "Rome"
-    assert len(asked) == answer.model_calls <= 8
+    assert len(asked) <= answer.model_calls <= 8  # a call may be given up before its thread begins
