@@ -8,13 +8,13 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.models.threads import BACKGROUND
+from robustrag_integrations.models.threads import BACKGROUND, THREADS
 
 _PATIENCE = 20  # seconds, on a machine with better things to do
 
@@ -47,6 +47,7 @@ def nothing_left() -> Iterator[None]:
 def _wait_for_others_to_go(threads: set[threading.Thread], files: Counter[str]) -> None:
     deadline = time.monotonic() + _PATIENCE
     while True:
+        THREADS.close()  # they wait for the next question, and would end by themselves
         more_threads = [t.name for t in threading.enumerate() if t not in threads]
         more_files = open_files() - files
         if not more_threads and not more_files:
@@ -55,3 +56,11 @@ def _wait_for_others_to_go(threads: set[threading.Thread], files: Counter[str]) 
         if time.monotonic() > deadline:
             pytest.fail(f"left behind: threads {more_threads}, files {dict(more_files)}")
         time.sleep(0.02)
+
+
+def eventually(holds: Callable[[], bool], patience: float = _PATIENCE) -> bool:
+    """Wait until something holds, as long as patience lasts, and return whether it does."""
+    deadline = time.monotonic() + patience
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return holds()

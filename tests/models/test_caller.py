@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,7 @@ from robustrag_integrations.models import caller
 from robustrag_integrations.models.base import Response, Until
 from robustrag_integrations.models.caller import MOST_LEFT, CallLimits, await_within, is_busy, retry_after
 from robustrag_integrations.text.prompts import Prompt
-from tests.helpers.leaks import nothing_left
+from tests.helpers.leaks import eventually, nothing_left
 
 PROMPTS = [Prompt(f"prompt {i}", (0, 8)) for i in range(6)]
 STYLES = ("synchronous", "asynchronous")
@@ -39,13 +39,6 @@ def asked(model: CallableModel, style: str, rule: Until) -> list[Response]:
     if style == "synchronous":
         return model.generate_until(PROMPTS, "isolated", rule)
     return asyncio.run(model.agenerate_until(PROMPTS, "isolated", rule))
-
-
-def eventually(holds: Callable[[], bool], patience: float = 20.0) -> bool:
-    deadline = time.monotonic() + patience
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return holds()
 
 
 # --- as soon as the replies are enough
