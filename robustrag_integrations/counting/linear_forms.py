@@ -29,6 +29,7 @@ class Votes:
     def __init__(self, weights: Sequence[int]) -> None:
         self._weights: Row = np.array(weights, np.int64)
         self.total = int(self._weights.sum())
+        self._is_plain = bool((self._weights <= 1).all())
 
     def worst_case_sums(
         self, values: NDArray[np.int64], replaced: int, most: int, pending: int = 0
@@ -43,9 +44,10 @@ class Votes:
         """
         found = np.zeros((*values.shape[:-1], most + 1), np.int64)
         gains = np.minimum(replaced - values, 0)  # of each vote that is replaced: 0 or less
-        if (self._weights <= 1).all():
-            gains = np.sort(gains * self._weights, axis=-1)
-            np.cumsum(gains[..., :most], axis=-1, out=found[..., 1:])
+        if self._is_plain:
+            gains *= self._weights
+            gains.sort(axis=-1)
+            np.add.accumulate(gains[..., :most], axis=-1, out=found[..., 1:])
         else:
             for group, weight in enumerate(self._weights):  # a knapsack
                 if weight <= most:

@@ -29,6 +29,7 @@ from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 from robustrag_integrations.text.reasoning import parts_of
 
 Found = TypeVar("Found")
+
 _MOST_NAMED = 3  # dissenting answers in a warning
 
 
@@ -195,13 +196,21 @@ def read_response(
 def read_replies(
     groups: Sequence[PassageGroup], replies: Sequence[Response], read: Callable[[Response], Reading[Found]]
 ) -> list[Reading[Found]]:
-    """Read each group's reply. A group with nothing to read abstains, whatever the reply."""
-    return [
-        Reading(Response("", abstains=True, usage=r.usage), None)
-        if group.is_empty and not r.skipped_reason and r != BLANK
-        else read(r)
-        for group, r in zip(groups, replies, strict=True)
-    ]
+    """Read each group's reply, equal ones once. A group with nothing to read abstains, whatever the reply."""
+    known: dict[tuple[Response, Any], Reading[Found]] = {}
+
+    def reading(group: PassageGroup, response: Response) -> Reading[Found]:
+        if group.is_empty and not response.skipped_reason and response != BLANK:
+            return Reading(Response("", abstains=True, usage=response.usage), None)
+        same = (response, response.logprobs)
+        if same not in known:
+            known[same] = read(response)
+        found = known[same]
+        if found.response.usage is response.usage:
+            return found
+        return replace(found, response=replace(found.response, usage=response.usage))
+
+    return [reading(group, response) for group, response in zip(groups, replies, strict=True)]
 
 
 def ask_groups(
