@@ -19,11 +19,12 @@ from langchain_core.vectorstores import VectorStore
 
 from langchain_robustrag.audit import FIX, IsolationAudit, listening
 from langchain_robustrag.questions import QUESTION_KEYS, last_human_text, usual_question
+from langchain_robustrag.retrieved import UnreadableError, parts_of
 from langchain_robustrag.tool import RobustRetrieverTool
 from robustrag_integrations.audit.canaries import SOURCE, Canaries, CheckedRun, planted_metadata
 from robustrag_integrations.audit.checking import methods_of, replace_methods
 from robustrag_integrations.audit.hosted import hosted_in
-from robustrag_integrations.audit.prompts import Audit
+from robustrag_integrations.audit.prompts import SHORTEST, Audit
 
 # What finds documents without an event, in stores and loaders.
 _is_search = re.compile(r"a?((similarity_search|max_marginal_relevance_search)\w*|load)|lazy_load").fullmatch
@@ -105,11 +106,6 @@ class _CheckAudit(IsolationAudit):
         super().on_chain_start(serialized, inputs, **kwargs)
         if node := (kwargs.get("metadata") or {}).get("langgraph_node"):
             self._canaries.ran(f"node {node}")
-
-    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
-        """Note a retriever that runs."""
-        super().on_retriever_start(serialized, query, **kwargs)
-        self._canaries.ran(self.component_of(kwargs["run_id"]))
 
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
         """Note the tools that a model may call."""
@@ -195,7 +191,8 @@ class _Planter:
             if isinstance(output, ToolMessage) and isinstance(output.content, str):
                 content = f"{output.content}\n\n{self._canaries.order(tool.name)}"
                 return output.model_copy(update={"content": content})
-            self._canaries.ran(tool.name, "texts of fewer than 30 characters in its results are not seen", known=True)
+            unseen = f"texts of fewer than {SHORTEST} characters in its results are not seen"
+            self._canaries.ran(tool.name, unseen, known=_is_known(output))
             return output
 
         def stubbed(tool: BaseTool) -> BaseTool:
@@ -248,6 +245,14 @@ def _changed(
         return after(self, method(before(self), *args, **kwargs))
 
     return acalled if iscoroutinefunction(method) else called
+
+
+def _is_known(output: Any) -> bool:
+    """True if the audit recognises a text of a tool's result."""
+    try:
+        return any(isinstance(part, str) and len(part) >= SHORTEST for part in parts_of(output))
+    except UnreadableError:
+        return False
 
 
 def _input_of(app: Any, question: Any) -> Any:

@@ -224,6 +224,11 @@ async def test_a_check_that_saw_nothing_is_no_pass(asynchronously: bool) -> None
             await checked(app, asynchronously, **options)
 
 
+def test_a_tool_without_text_is_no_check() -> None:
+    with pytest.raises(UndefendedError, match=r"\(add ran\)"):
+        assert_defended(lambda question: add.invoke({"a": 1, "b": 2}), QUESTION)
+
+
 @BOTH
 async def test_a_tool_of_the_providers_is_found(asynchronously: bool) -> None:
     searching = Obedient().bind(tools=[{"type": "web_search_preview"}])
