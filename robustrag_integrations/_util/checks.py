@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import TypeGuard
+from unicodedata import bidirectional, category
 
 MOST = 2**53  # no larger number counts anything here, and floats hold every one up to it
+_DIRECTIONS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})  # may reverse what is read
 
 
 def is_whole_number(value: object, least: int, most: int = MOST) -> TypeGuard[int]:
@@ -19,6 +21,19 @@ def check_flag(**flags: object) -> None:
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise TypeError(f"{name}={flag!r:.60} must be True or False")
+
+
+def check_text(**texts: object) -> None:
+    """Check that arguments, given by name, are texts that show as they are written; raise TypeError or ValueError."""
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise TypeError(f"{name}={text!r:.60} must be a text")
+        if not text.strip():
+            raise ValueError(f"{name} is empty; write a text")
+        for character in text:
+            moves = category(character) in ("Cc", "Cs", "Zl", "Zp") or bidirectional(character) in _DIRECTIONS
+            if moves and character != "\n":
+                raise ValueError(f"{name}={text!r:.60} holds the control character {character!r}; leave it out")
 
 
 def check_at_least(least: int, **numbers: object) -> None:

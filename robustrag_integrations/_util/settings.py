@@ -13,7 +13,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from robustrag_integrations._util.checks import check_flag, is_whole_number
+from robustrag_integrations._util.checks import check_flag, check_text, is_whole_number
 
 _KEY = "setting"
 
@@ -23,7 +23,7 @@ class Setting:
     """What is known of a setting: its field's name and what its type says, and what `setting` declares.
 
     Attributes:
-        kind: `int`, `float`, `bool`, `str` for one of `values`, `object` for anything else.
+        kind: `int`, `float`, `bool`, `str` for one of `values` or, without any, a text, `object` for anything else.
         default: its value when nothing is given; None where that is nothing, or depends on more than the task.
         long_form: its default for long answers; None: the same.
         below: an upper bound that is itself excluded.
@@ -68,6 +68,8 @@ class Setting:
             check_flag(**{self.name: value})
         if self.values and value not in self.values and (isinstance(value, str) or self.kind is str):
             raise ValueError(f"{self.name}={value!r:.60} must be {' or '.join(map(repr, self.values))}")
+        if self.kind is str and not self.values:
+            check_text(**{self.name: value})
         if self.is_number and not self._allows(value):
             raise ValueError(f"{self.name}={value!r:.60} must {self._bounds}: {self.help}")
 
@@ -125,6 +127,7 @@ def _read(annotation: Any) -> tuple[type, tuple[str, ...], bool]:
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     kinds = tuple(kind for kind in kinds if kind is not type(None))
     words = tuple(word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind))
-    kind = next((kind for kind in (float, int, bool) if kind in kinds), str if words and len(kinds) == 1 else object)
+    is_text = kinds == (str,) or (words and len(kinds) == 1)
+    kind = next((kind for kind in (float, int, bool) if kind in kinds), str if is_text else object)
     is_mapping = any(get_origin(kind) is Mapping for kind in kinds)
     return object if is_mapping else kind, words, is_mapping

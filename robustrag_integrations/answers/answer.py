@@ -287,6 +287,11 @@ class RobustAnswer:
             return None  # of a method that does not ask in isolation, or of a source that was given more votes
         return ", ".join(sole.origins or sole.passage_ids)
 
+    @property
+    def abstention(self) -> str:
+        """The text of an abstention that tells nothing, by the settings."""
+        return str(self.settings.get("abstention") or ABSTENTION)
+
     def for_prompt(self) -> RobustAnswer:
         """The answer as another prompt may hold it: an agent's, a tool's, a chat history, or a next question's.
 
@@ -294,7 +299,7 @@ class RobustAnswer:
         on a sole source, unless `allow_sole_source` is set (`VoteRules`).
         """
         if self.abstained:
-            return self if self.text == ABSTENTION else self.changed(text=ABSTENTION)
+            return self if self.text == self.abstention else self.changed(text=self.abstention)
         alone = self.sole_source is not None or self.evidence.get("support") == 1
         if any(group.status == "not_asked" for group in self.groups):  # who else would have said it is not known
             alone |= sum(group.status == "supports" for group in self.groups) == 1
@@ -309,7 +314,7 @@ class RobustAnswer:
     def withheld(self, why: str) -> RobustAnswer:
         """Return an abstention in place of the answer; its evidence keeps the radius."""
         return self.changed(
-            text=ABSTENTION,
+            text=self.abstention,
             radius=0,
             radius_verbatim=0,
             tier_budgets=None if self.tier_budgets is None else (dict.fromkeys(self.tier_budgets[0], 0),),

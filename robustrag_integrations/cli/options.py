@@ -61,11 +61,15 @@ def whole_number(smallest: int, largest: int) -> Callable[[str], int]:
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """Return name and value of `NAME=VALUE`. A value is JSON, else values with commas between them, else a text."""
+    """Return name and value of `NAME=VALUE`. A value is JSON, else values with commas between them, else a text.
+
+    The text of an abstention is one as it stands, whatever is in it.
+    """
     name, _, value = text.partition("=")
     if not name.strip() or not value.strip():
         raise argparse.ArgumentTypeError(f"{text[:60]!r} is not of the form NAME=VALUE, such as alpha=0.3")
-    return name.strip().replace("-", "_"), _value(value)
+    name = name.strip().replace("-", "_")
+    return name, valid_text(value) if name == "abstention" else _value(value)
 
 
 def _value(text: str) -> Any:
@@ -129,7 +133,8 @@ def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method
     add_set(
         parser,
         "any other setting of the defence or rule of votes, by its name in Python, such as alpha=0.3, min_support=3, "
-        """min_groups=4, stop_when_decided=true or 'weights={"handbook.pdf": 3}'; may be repeated""",
+        """min_groups=4, abstention="Not in our files.", stop_when_decided=true or 'weights={"a.pdf": 3}'; may be """
+        "repeated",
     )
     parser.set_defaults(defenses=tuple(defenses))
 

@@ -233,7 +233,9 @@ class Defense(ABC):
         groups, notes = inputs.rules.counted(inputs.groups)
         choices = cls._checked_choices(inputs.choices, settings)
         inputs = replace(inputs, groups=groups, choices=choices, caveats=(*inputs.caveats, *notes))
-        terms = MethodTerms(cls.method.name, settings.as_dict(), cls.promise, cls.isolates)
+        inputs = replace(inputs, abstention=settings.abstention)
+        shown = {} if settings.abstention is None else {"abstention": settings.abstention}
+        terms = MethodTerms(cls.method.name, {**settings.as_dict(), **shown}, cls.promise, cls.isolates)
         return answered(inputs, cls.plan_of(inputs, settings), terms)
 
     @staticmethod

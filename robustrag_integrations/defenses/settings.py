@@ -27,6 +27,11 @@ class MethodSettings:
 
     task: Task = None  # type: ignore[assignment]  # set below
     prompts: PromptSet = None  # type: ignore[assignment]
+    abstention: str | None = setting(
+        None,
+        "the text of an abstention, whatever the model wrote; for eyes alone: replies are read, counted and scored "
+        "without it",
+    )
 
     def __post_init__(self) -> None:
         task = self.method.check_task(self.task)
@@ -91,19 +96,19 @@ class GroupSettings(ReplySettings):
 class AbstainingSettings(GroupSettings):
     """Settings of methods that count what replies say, of which some abstain."""
 
-    abstention: Abstains = setting(
+    abstains: Abstains = setting(
         None,
         "a function from a reply to whether it abstains, or further phrases that abstain",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set(abstention=abstention_of(self.abstention))
+        self._set(abstains=abstention_of(self.abstains))
 
-    def abstains(self, text: str) -> bool:
+    def final_abstains(self, text: str) -> bool:
         """True if a final answer abstains; a function that raises over it counts as a no."""
         try:
-            return text == ABSTENTION or bool(self.abstention(text))
+            return text == ABSTENTION or bool(self.abstains(text))
         except INTERRUPTS:
             raise
         except BaseException:

@@ -43,6 +43,7 @@ class PlanInput:
         accept_sampling: the user knows that the model may sample: no warning repeats it.
         markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
         for_prompt: True if the answer is one that other prompts may hold (`RobustAnswer.for_prompt`).
+        abstention: the text of an abstention; None: the model's words, or the default.
     """
 
     query: str
@@ -56,6 +57,7 @@ class PlanInput:
     accept_sampling: bool = False
     markers: bool = False
     for_prompt: bool = False
+    abstention: str | None = None
 
     def __post_init__(self) -> None:
         check_query(self.query)
@@ -63,9 +65,9 @@ class PlanInput:
     def answer(self, text: str | None, *, abstained: bool | None = None, **found: Any) -> RobustAnswer:
         """Build a method's answer: an abstention where there is no text. `finish` adds what all methods share."""
         values = {"radius": 0, "defense": "", **found}
-        return RobustAnswer(
-            text or ABSTENTION, abstained=not text if abstained is None else abstained, query=self.query, **values
-        )
+        abstained = not text if abstained is None else abstained
+        text = (self.abstention if abstained else None) or text or ABSTENTION
+        return RobustAnswer(text, abstained=abstained, query=self.query, **values)
 
 
 def check_query(query: str) -> None:

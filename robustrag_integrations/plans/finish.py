@@ -68,8 +68,8 @@ class MethodTerms:
 def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
     """Run a method's plan to the whole answer; a `ModelError` has a report of an abstention and of every group.
 
-    With `min_radius`, markers, or a model as the reader nothing is shown before the end, and the final call is not
-    streamed. What the plan has not shown is shown at the end.
+    With `min_radius`, markers, an abstention's own text, or a model as the reader nothing is shown before the end, and
+    the final call is not streamed. What the plan has not shown is shown at the end.
     """
     rules, groups = inputs.rules, inputs.groups
     known: dict[str, Any] = {"defense": terms.name, "settings": {**terms.settings, **rules.as_dict()}}
@@ -81,7 +81,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
         _refuse(rules, why, answer)
         yield Emit(answer.text)
         return answer
-    holds_back = bool(rules.min_radius) or inputs.markers or inputs.for_prompt
+    holds_back = bool(rules.min_radius or inputs.markers or inputs.for_prompt or inputs.abstention)
     book, is_shown = SpendingBook(), False
 
     def relay(request: Request) -> Steps[Reply]:

@@ -221,7 +221,7 @@ def abstention_of(given: Abstains | Sequence[str] | None) -> Abstains:
         return given or is_abstention
     if isinstance(given, str) or not all(isinstance(phrase, str) and phrase.strip() for phrase in given):
         raise TypeError(
-            "abstention must be a function from a response to bool, or a list of phrases such as ['keine Ahnung'], got "
+            "abstains must be a function from a response to bool, or a list of phrases such as ['keine Ahnung'], got "
             f"{given!r:.80}"
         )
     return Abstention(tuple(given))

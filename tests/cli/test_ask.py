@@ -195,6 +195,8 @@ def test_a_setting_may_be_a_mapping_and_typed_in_parts(ask, docs: Path) -> None:
     answer = ask(QUESTION, "--docs", docs, *given, "--json").data["answer"]
     assert (answer["text"].casefold(), answer["radius_unit"]) == ("bo ek", "votes")
     assert answer["settings"]["stop_when_decided"] is True
+    none = ask("Who runs the harbour?", "--docs", docs, "--set", "abstention=Nobody says, ask at the desk", "--json")
+    assert none.data["answer"]["text"] == "Nobody says, ask at the desk"
     notes = [docs / f"note{n}.txt" for n in range(3)]
     result = ask(QUESTION, "--docs", notes[0], "--docs", notes[1], notes[2], "--json")
     assert len(result.data["answer"]["groups"]) == 3

@@ -61,6 +61,23 @@ async def test_where_nothing_is_known_it_abstains(kind: Driver, style: str) -> N
     assert [g.status for g in said.answer.groups] == ["abstained"] * 3
 
 
+@pytest.mark.parametrize("style", STYLES)
+async def test_the_words_of_an_abstention_are_the_users_and_count_for_nothing(kind: Driver, style: str) -> None:
+    silent = passages("Cats sleep.", "Rain falls.", "Snow falls.")
+    tied = passages("The capital of France is Paris.", "The capital of France is Lyon.")
+    for words in ("Dazu steht nichts in unseren Unterlagen.", "Paris"):
+        said = await kind.engine(Script(), silent, abstention=words).asked(style)
+        assert (said.text, said.answer.abstained, said.answer.radius) == (words, True, 0)
+        said = await kind.engine(Script(), silent, abstention=words, aggregation="keyword").asked(style)
+        assert (said.text, said.answer.abstained) == (words, True)
+        said = await kind.engine(Script(), truthful(), abstention=words).asked(style)
+        assert (said.text, said.answer.abstained, said.answer.radius) == ("Paris", False, 2)
+        said = await kind.engine(Script(), tied, abstention=words).asked(style)
+        assert said.answer.abstained
+        assert said.text.startswith("No two sources agree: ")
+        assert said.answer.for_prompt().text == words
+
+
 MILL = [
     *(f"Guide {n}: the capital of France is Paris." for n in range(6)),
     "The capital of France is Lyon.",

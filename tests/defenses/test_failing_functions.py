@@ -156,12 +156,12 @@ def test_an_abstention_function_decides_and_one_that_raises_costs_its_group_alon
             raise ValueError("odd")
         return False
 
-    failed = KeywordAggregation(_model(), abstention=abstains).answer("Where?", ["planted", *PASSAGES])
+    failed = KeywordAggregation(_model(), abstains=abstains).answer("Where?", ["planted", *PASSAGES])
     assert (failed.text, failed.groups[0].status) == ("Paris", "failed")
-    by_phrase = KeywordAggregation(_model(), abstention=["evil Rome"]).answer("Where?", ["planted", *PASSAGES])
+    by_phrase = KeywordAggregation(_model(), abstains=["evil Rome"]).answer("Where?", ["planted", *PASSAGES])
     assert (by_phrase.text, by_phrase.groups[0].status) == ("Paris", "abstained")
     with pytest.raises(TypeError, match="list of phrases"):
-        KeywordAggregation(_model(), abstention="evil")
+        KeywordAggregation(_model(), abstains="evil")
 
 
 def test_a_vote_that_cannot_be_read_costs_its_group_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,10 @@ def uniform(text, prefix):
         ({"group_size": 2, "group_by": "source"}, "exclude each other"),
         ({"task": "multiple_choice"}, "use MajorityVoting"),
         ({"min_words": 0}, "min_words=0"),
+        ({"abstention": " "}, "abstention is empty"),
+        ({"abstention": ["none"]}, r"abstention=\['none'\] must be a text"),
+        ({"abstention": "none\x1b[31m"}, "holds the control character"),
+        ({"abstention": "none\u202e"}, "holds the control character"),
         ({"beta": 10**400}, "beta=1000"),
         (
             {"prompts": PromptTemplate("p", "{context} {query}", ("context", "query"))},

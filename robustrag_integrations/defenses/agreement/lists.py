@@ -76,7 +76,7 @@ class ListSettings(AbstainingSettings):
         """Return what reads the items of a response; one without any abstains."""
 
         def items(text: str) -> Items | None:
-            return None if self.abstention(text) else items_of(text) or None
+            return None if self.abstains(text) else items_of(text) or None
 
         return lambda response: read_response(response, items, self.cut_replies)
 
@@ -86,7 +86,7 @@ class ListSettings(AbstainingSettings):
             "min_support": self.min_support,
             "task": "list",
             "quorum": self.quorum,
-            "abstention": extractor_fingerprint(self.abstention),
+            "abstains": extractor_fingerprint(self.abstains),
             "cut_replies": self.cut_replies,
             "disagreement": self.disagreement,
         }

@@ -374,7 +374,7 @@ class ConsensusAggregation(TextDefense):
         found = ConsensusSettings(**given)
         if found.task == "short_answer":
             return found
-        shared = ("task", "prompts", "quorum", "abstention", "cut_replies", "disagreement")
+        shared = ("task", "prompts", "quorum", "abstains", "abstention", "cut_replies", "disagreement")
         same: dict[str, Any] = {name: getattr(found, name) for name in shared}
         if found.task == "list":
             return ListSettings(min_support=found.min_support, **same)

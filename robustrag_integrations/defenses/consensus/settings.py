@@ -82,7 +82,7 @@ class ConsensusSettings(AbstainingSettings):
 
         def read(response: Response) -> Reading[Said]:
             def said_in(text: str) -> Said | None:
-                if self.abstention(text) or (found := vote(text, question)) is None:
+                if self.abstains(text) or (found := vote(text, question)) is None:
                     return None
                 level = confidence(response.logprobs)
                 share = None if level is None else level / LEVELS
@@ -118,7 +118,7 @@ class ConsensusSettings(AbstainingSettings):
             "disagreement": self.disagreement,
             "runoff": self.runoff,
             "wording": "model" if words else "source",
-            "abstention": extractor_fingerprint(self.abstention),
+            "abstains": extractor_fingerprint(self.abstains),
             "cut_replies": self.cut_replies,
             "unsure": self.unsure,
             "sure_from": float(self.sure_from),

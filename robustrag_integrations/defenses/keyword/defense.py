@@ -92,7 +92,7 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
         final = yield from ask_final(prompt, settings.cut_replies, whole=any(aloud), heard=heard)
         text = final.text or ""
         outcome = replace(outcome, aloud=aloud if final.aloud else ())
-    abstained = not tally.kept or not text or settings.abstains(text)
+    abstained = not tally.kept or not text or settings.final_abstains(text)
     in_text = () if abstained else read(Response(text)).found or ()
     shown = () if abstained else tuple(keyword for keyword in tally.kept if keyword in in_text) or tally.kept
     unit = "groups" if all(group.weight == 1 for group in inputs.groups) else "votes"
