@@ -1,6 +1,6 @@
 """Your own documents on the command line: what `robustrag ask` prints, with a planted file among them.
 
-pip install 'robustrag-integrations[cli]'
+pip install '.[cli]'
 """
 
 import tempfile

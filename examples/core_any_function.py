@@ -2,7 +2,7 @@
 
 The function here is a toy that copies a name out of its prompt; put a call to your own model in its place.
 
-    pip install robustrag-integrations
+    pip install .
 """
 
 import re

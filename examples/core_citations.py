@@ -1,6 +1,6 @@
 """Who says so: the sources whose own replies support the answer, as numbers and as markers in the text.
 
-pip install robustrag-integrations
+pip install .
 """
 
 import re

@@ -1,6 +1,6 @@
 """Answers in several languages: what says nothing is recognised in each, and one poisoned source is outvoted.
 
-pip install robustrag-integrations
+pip install .
 """
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, Passage

@@ -1,6 +1,6 @@
 """Decoding aggregation on a local model, streamed token by token: the shipped reader, offline.
 
-pip install 'robustrag-integrations[local]'
+pip install '.[local]'
 """
 
 from robustrag_integrations import DecodingAggregation, LocalModel, VanillaRAG

@@ -1,6 +1,6 @@
 """Many questions, shared out among processes. Runs offline: the server is a stand-in of a few lines, on loopback.
 
-pip install 'robustrag-integrations[openai]'
+pip install '.[openai]'
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """An answer that is too weak is not shown: `min_radius`, `min_groups`; time limits, and a log record per answer.
 
-pip install robustrag-integrations
+pip install .
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Decoding aggregation from a server's top log-probabilities. Runs offline: the server is a stand-in on loopback.
 
-pip install 'robustrag-integrations[remote]'
+pip install '.[remote]'
 """
 
 import json

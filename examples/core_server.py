@@ -1,6 +1,6 @@
 """A model behind an OpenAI-compatible server. Runs offline: the server is a stand-in of a few lines, on loopback.
 
-pip install 'robustrag-integrations[openai]'
+pip install '.[openai]'
 """
 
 import json

@@ -1,6 +1,6 @@
 """Your questions, your passages, your model, under attack: `robustrag eval` from a file to a table.
 
-pip install 'robustrag-integrations[cli,eval]'
+pip install '.[cli,eval]'
 """
 
 import json

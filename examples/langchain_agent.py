@@ -1,6 +1,6 @@
 """An agent that a planted document tries to talk into calling a tool.
 
-    pip install 'robustrag-integrations[langchain-agents,local]' langchain-huggingface
+    pip install '.[langchain-agents,local]' langchain-huggingface
     python examples/langchain_agent.py
 
 Runs offline. The agent's model is a script that believes whatever a tool

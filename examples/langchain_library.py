@@ -3,7 +3,7 @@
 Everything here works offline: the texts are the demonstration world that comes with robustrag-integrations, the reader
 is the bundled model. In your program these are your own retriever and your own model.
 
-    pip install 'robustrag-integrations[langchain,local]' langchain-huggingface
+    pip install '.[langchain,local]' langchain-huggingface
 """
 
 from __future__ import annotations

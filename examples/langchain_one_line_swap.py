@@ -1,6 +1,6 @@
 """One changed line: the same retrieval chain, with and without a defence, while somebody plants a document.
 
-    pip install 'robustrag-integrations[langchain-classic,local]' langchain-huggingface
+    pip install '.[langchain-classic,local]' langchain-huggingface
     python examples/langchain_one_line_swap.py
 
 Runs offline. With every answer goes a

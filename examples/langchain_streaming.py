@@ -1,6 +1,6 @@
 """Streaming: the aggregated answer token by token, nothing of what single documents said, and the report at the end.
 
-    pip install 'robustrag-integrations[langchain,local]' langchain-huggingface
+    pip install '.[langchain,local]' langchain-huggingface
     python examples/langchain_streaming.py
 
 Runs offline.

@@ -1,6 +1,6 @@
 """A LlamaIndex chat engine over documents one of which is planted. Offline, on the shipped reader.
 
-pip install 'robustrag-integrations[llamaindex,local]'
+pip install '.[llamaindex,local]'
 """
 
 import asyncio

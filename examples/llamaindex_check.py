@@ -1,6 +1,6 @@
 """Does retrieved text reach a model without isolation? One question, checked; then an agent, wired both ways.
 
-pip install 'robustrag-integrations[llamaindex]'
+pip install '.[llamaindex]'
 """
 
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex

@@ -1,6 +1,6 @@
 """LlamaIndex, defended by one argument: the same index, asked with and without it. Offline, on the shipped reader.
 
-pip install 'robustrag-integrations[llamaindex,local]'
+pip install '.[llamaindex,local]'
 """
 
 from llama_index.core import Document, SummaryIndex

@@ -2,7 +2,7 @@
 
 In a notebook no file is needed: an answer or a certificate as the last line of a cell draws itself.
 
-    pip install robustrag-integrations
+    pip install .
 """
 
 import sys

@@ -1,6 +1,6 @@
 """`robustrag serve` as a process, asked over HTTP as any chat front end does, with the report beside the answer.
 
-pip install 'robustrag-integrations[serve]'
+pip install '.[serve]'
 """
 
 import json

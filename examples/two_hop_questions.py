@@ -1,6 +1,6 @@
 """Questions that take two look-ups, attacked in both: robust hops beside vanilla RAG, in one call and hop by hop.
 
-pip install 'robustrag-integrations[eval,local]'
+pip install '.[eval,local]'
 
     python examples/two_hop_questions.py 50
 """

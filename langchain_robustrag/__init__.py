@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 
+from robustrag_integrations._util.extras import missing
+
 try:
     import langchain_core  # noqa: F401 - the error below says what to install
 except ImportError as error:
-    raise ImportError(
-        "langchain_robustrag needs langchain-core: pip install 'robustrag-integrations[langchain]'"
-    ) from error
+    raise missing("langchain_robustrag needs langchain-core", "langchain") from error
 
 from langchain_robustrag.audit import IsolationAudit, audit_isolation
 from langchain_robustrag.callbacks import REPORT_EVENT

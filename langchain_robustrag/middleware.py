@@ -32,6 +32,7 @@ from langchain_robustrag.tool import (
     unread,
 )
 from robustrag_integrations._util.errors import UndefendedError
+from robustrag_integrations._util.extras import missing
 from robustrag_integrations.audit.hosted import hosted_result, hosted_tools
 
 try:
@@ -40,9 +41,7 @@ try:
     from langchain.tools.tool_node import ToolCallRequest
     from langgraph.types import Command
 except ImportError as error:
-    raise ImportError(
-        "RobustRetrievalMiddleware needs langchain 1.x: pip install 'robustrag-integrations[langchain-agents]'"
-    ) from error
+    raise missing("RobustRetrievalMiddleware needs langchain 1.x", "langchain-agents") from error
 
 _HEARING: ContextVar[BaseCallbackHandler | None] = ContextVar("robustrag_hearing", default=None)
 register_configure_hook(_HEARING, inheritable=True)

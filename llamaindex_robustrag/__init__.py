@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import logging
 
+from robustrag_integrations._util.extras import missing
+
 try:
     import llama_index.core  # noqa: F401 - the error below says what to install
 except ImportError as error:
-    raise ImportError(
-        "llamaindex_robustrag needs llama-index-core: pip install 'robustrag-integrations[llamaindex]'"
-    ) from error
+    raise missing("llamaindex_robustrag needs llama-index-core", "llamaindex") from error
 
 from llamaindex_robustrag.audit import IsolationAudit, audit_isolation
 from llamaindex_robustrag.chat import RobustCondensePlusContextChatEngine, RobustContextChatEngine

@@ -1,6 +1,6 @@
 """Writes the passages of a file of questions: the first five that `robustrag ask --docs` finds for each.
 
-pip install 'robustrag-integrations[cli]'
+pip install '.[cli]'
 python examples/handbook/retrieve.py [DOCUMENTS QUESTIONS.jsonl]
 """
 

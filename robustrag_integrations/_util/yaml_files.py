@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.extras import missing
 
 _LARGEST = 64 * 1024  # bytes
 _DEEPEST = 10  # nested lists and mappings
@@ -23,8 +24,8 @@ def read_yaml(path: str | os.PathLike[str], what: str, error: type[Exception]) -
     """
     try:
         import yaml
-    except ImportError as missing:
-        raise ImportError(f"a {what} needs pyyaml: pip install 'robustrag-integrations[eval]'") from missing
+    except ImportError as absent:
+        raise missing(f"a {what} needs pyyaml", "eval") from absent
     text = _text(path, what, error)
     loader: Any = None
     try:

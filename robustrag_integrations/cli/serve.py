@@ -7,6 +7,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations._util.extras import missing
 from robustrag_integrations.cli.options import Answering, add_answering, open_methods, some_text, whole_number
 from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, complain
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA
@@ -86,7 +87,7 @@ def limits_of(args: argparse.Namespace) -> Limits:
 
 def needs(extra: str) -> ImportError:
     """Return the error of a command whose extra is not installed."""
-    return ImportError(f"robustrag {extra} needs more packages: pip install 'robustrag-integrations[{extra}]'")
+    return missing(f"robustrag {extra} needs more packages", extra)
 
 
 def listening_on(host: str, port: int) -> socket.socket:

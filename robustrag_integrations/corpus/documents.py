@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from robustrag_integrations._util.errors import RobustRAGError
+from robustrag_integrations._util.extras import missing
 from robustrag_integrations.grouping.passages import Passage
 
 CHUNK_SIZE = 600  # characters
@@ -56,7 +57,7 @@ def needed(module: str, purpose: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(f"{purpose} needs {module}: pip install 'robustrag-integrations[cli]'") from error
+        raise missing(f"{purpose} needs {module}", "cli") from error
 
 
 def split(documents: Iterable[Document], chunk_size: int = CHUNK_SIZE) -> list[Passage]:

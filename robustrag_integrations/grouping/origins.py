@@ -31,6 +31,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urlencode
 
 from robustrag_integrations._util.errors import INTERRUPTS
+from robustrag_integrations._util.extras import missing
 from robustrag_integrations._util.normalise import few_marks
 
 _WEB = re.compile(r"(?:https?|wss?|ftps?):(?=[/\\]*[^/\\])", re.IGNORECASE)
@@ -299,5 +300,5 @@ def site_extractor() -> Any:
     try:
         library = import_module("tldextract")
     except ImportError as error:
-        raise ImportError("group_by='site' needs tldextract: pip install 'robustrag-integrations[site]'") from error
+        raise missing("group_by='site' needs tldextract", "site") from error
     return library.TLDExtract(suffix_list_urls=(), cache_dir=None)

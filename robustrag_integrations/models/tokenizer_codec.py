@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from robustrag_integrations._util.errors import ModelError
+from robustrag_integrations._util.extras import missing
 
 
 def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:
@@ -15,7 +16,7 @@ def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:
     try:
         from transformers import AutoTokenizer, GenerationConfig
     except ImportError as error:
-        raise ImportError("this model needs a tokenizer: pip install 'robustrag-integrations[remote]'") from error
+        raise missing("this model needs a tokenizer", "remote") from error
     try:
         tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
     except (OSError, ValueError) as error:

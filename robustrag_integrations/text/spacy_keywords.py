@@ -20,6 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from robustrag_integrations._util.extras import missing
 from robustrag_integrations.text.keywords import as_keyword, lines_of
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ class SpacyKeywordExtractor:
         try:
             import spacy
         except ImportError as error:
-            raise ImportError(
-                "the paper's keyword extractor needs spaCy: pip install 'robustrag-integrations[keyword]'"
-            ) from error
+            raise missing("the paper's keyword extractor needs spaCy", "keyword") from error
         if pipeline is None or isinstance(pipeline, (str, Path)):
             self._nlp = _loaded(str(pipeline or SHIPPED_FOLDER))
             files = hash_of_files(self._nlp.path)
@@ -62,9 +61,9 @@ class SpacyKeywordExtractor:
         _ = self._nlp.vocab[_FIRST_SYMBOL]
         with _one_at_a_time, self._nlp.memory_zone():
             doc = self._nlp("Paris is the capital of France.")
-            missing = [name for name in ("POS", "LEMMA") if not doc.has_annotation(name)]
-        if missing:
-            raise ValueError(f"spaCy pipeline {meta['lang']}_{meta['name']} gives no {' and no '.join(missing)}")
+            absent = [name for name in ("POS", "LEMMA") if not doc.has_annotation(name)]
+        if absent:
+            raise ValueError(f"spaCy pipeline {meta['lang']}_{meta['name']} gives no {' and no '.join(absent)}")
 
     def __call__(self, text: str, /) -> frozenset[str]:
         """The keywords of one reply; none for a reply without a letter, digit or symbol."""

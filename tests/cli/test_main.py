@@ -70,7 +70,7 @@ def test_a_missing_extra_says_what_to_install(command, docs, monkeypatch, missin
     arguments = ("--model", docs) if model == "a folder" else ("--model", model, "--base-url", "http://127.0.0.1:9")
     result = command("ask", "Who runs the mill?", "--docs", docs, *arguments)
     assert (result.code, result.out) == (1, "")
-    assert f"pip install 'robustrag-integrations[{extra}]'" in result.err
+    assert f"pip install 'robustrag-integrations[{extra}]" in result.err
 
 
 def test_a_terminal_that_cannot_show_a_letter_gets_its_number(tmp_path: Path, server: LoopbackServer) -> None:
@@ -95,5 +95,5 @@ def test_without_the_extra_a_command_of_the_evaluation_says_what_to_install(name
     )
     done = subprocess.run([sys.executable, "-c", code, name, "--help"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "robustrag: error: evaluations need scipy: pip install 'robustrag-integrations[eval]'\n"
+    assert done.stderr.startswith("robustrag: error: evaluations need scipy: pip install 'robustrag-integrations[eval]")
     assert subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True).returncode == 0

@@ -37,7 +37,7 @@ def test_every_snippet_stands_under_an_install_line() -> None:
 
 def test_every_extra_that_a_page_names_exists() -> None:
     for page in GUIDES:
-        named = re.findall(r"robustrag-integrations\[([a-z,-]+)\]", (ROOT / page).read_text(encoding="utf-8"))
+        named = re.findall(r"(?:robustrag-integrations|'\.)\[([a-z,-]+)\]", (ROOT / page).read_text(encoding="utf-8"))
         assert {extra for several in named for extra in several.split(",")} <= EXTRAS, page
 
 

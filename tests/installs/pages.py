@@ -67,9 +67,13 @@ def snippets(page: str) -> Iterator[Snippet]:
 
 
 def installed(text: str) -> tuple[str, ...]:
-    """The requirements of the last `pip install` line, whether it is a command or a comment; none without one."""
+    """The requirements of the last `pip install` line, whether it is a command or a comment; none without one.
+
+    The clone, `.`, counts as the package of that name.
+    """
     lines = re.findall(r"^\s*(?:[$#] )?pip install (.+)", text, flags=re.MULTILINE)
-    return tuple(shlex.split(lines[-1], comments=True)) if lines else ()
+    words = shlex.split(lines[-1], comments=True) if lines else []
+    return tuple(re.sub(r"^\.(?=\[|$)", "robustrag-integrations", word) for word in words)
 
 
 def extras(needs: tuple[str, ...]) -> set[str]:

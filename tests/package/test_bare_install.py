@@ -63,4 +63,4 @@ def test_an_import_without_its_extra_names_the_extra(code: str, missing: set[str
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: ")
-    assert f"pip install 'robustrag-integrations[{extra}]'" in last
+    assert f"pip install 'robustrag-integrations[{extra}]" in last

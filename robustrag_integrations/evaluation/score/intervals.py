@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from robustrag_integrations._util.extras import missing
+
 LEVEL = 0.95
 RESAMPLES = 2000
 RATE = (0.0, 1.0)
@@ -20,7 +22,7 @@ SCORE = (0.0, 100.0)
 def check_installed() -> None:
     """Raise now what the first interval would raise after a long run."""
     if find_spec("scipy") is None:
-        raise ImportError("evaluations need scipy: pip install 'robustrag-integrations[eval]'")
+        raise missing("evaluations need scipy", "eval")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations._util.errors import ModelError
+from robustrag_integrations._util.extras import missing
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import (
@@ -44,7 +45,7 @@ try:
     from robustrag_integrations.models.local.reading import PromptReader
     from robustrag_integrations.models.local.token_trees import known_noise
 except ImportError as error:
-    raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
+    raise missing("LocalModel needs torch and transformers", "local") from error
 
 Result = TypeVar("Result")
 _SMALLEST_BUDGET = 16  # tokens of context below which a prompt is useless

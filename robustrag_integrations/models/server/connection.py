@@ -19,10 +19,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from robustrag_integrations._util.extras import missing
+
 try:
     import httpx
 except ImportError as error:
-    raise ImportError("this model needs httpx: pip install 'robustrag-integrations[openai]'") from error
+    raise missing("this model needs httpx", "openai") from error
 
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import redacted
