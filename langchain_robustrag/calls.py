@@ -18,11 +18,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrou
 
 from langchain_robustrag.audit import announced
 from langchain_robustrag.callbacks import NOSTREAM, in_loop, without_tokens
-from langchain_robustrag.language_models import (
-    is_synchronous,
-    repeats_of_runnable,
-    retries_itself,
-)
+from langchain_robustrag.language_models import Traits
 from langchain_robustrag.prompts import FilledPrompt, with_request
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import Structured
@@ -74,31 +70,31 @@ class LangChainModel(CalledModel):
     def __init__(
         self,
         llm: Runnable[Any, Any],
+        traits: Traits,
         limits: CallLimits,
         attempts: int,
         config: RunnableConfig,
         run_manager: RunManager,
         structured: Structured | None = None,
     ) -> None:
-        synchronous = is_synchronous(llm)  # its asynchronous calls are not implemented
         super().__init__(
             limits,
             type(llm).__name__,
             self._invoke,
-            None if synchronous else self._ainvoke,
+            None if traits.synchronous else self._ainvoke,
             stream=self._streamed,
-            astream=None if synchronous else self._astreamed,
+            astream=None if traits.synchronous else self._astreamed,
             clients=(llm,),
             cap=config.get("max_concurrency"),
-            attempts=1 if retries_itself(llm) else attempts,
+            attempts=1 if traits.retries else attempts,
         )
-        self._llm, self._config, self._run_manager = llm, config, run_manager
+        self._traits, self._config, self._run_manager = traits, config, run_manager
         self._asked = llm if structured is None else structured.around(llm)
 
     @property
     def repeats(self) -> Repeats:
         """The model's reproducibility, by its settings."""
-        return repeats_of_runnable(self._llm)
+        return self._traits.repeats
 
     def _invoke(self, call: Call) -> Response:
         asking, value = self._asking(call)

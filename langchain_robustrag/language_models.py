@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from langchain_core.language_models import BaseLanguageModel, LanguageModelLike
@@ -143,12 +144,40 @@ def has_pipeline(runnable: Any) -> bool:
     return any(is_pipeline(model) for model, _ in wrapped_models(runnable))
 
 
-def is_synchronous(runnable: Any) -> bool:
-    """True if a `ChatHuggingFace` around a pipeline is inside; its asynchronous calls are not implemented."""
-    return _is_chat_pipeline(runnable) or any(map(is_synchronous, _inside(runnable)))
+@dataclass(frozen=True)
+class Traits:
+    """What the settings of a model, and of the models inside, say about its calls.
+
+    `synchronous`: its asynchronous calls are not implemented; `retries`: it tries again by itself; `repeats`: whether
+    answers are reproducible.
+    """
+
+    synchronous: bool
+    retries: bool
+    repeats: Repeats
 
 
-def retries_itself(runnable: Any) -> bool:
+def traits_of(runnable: Any) -> Traits:
+    """Return the traits of a model whose configurable fields are resolved."""
+    reasons = (_sampling(model, arguments) for model, arguments in wrapped_models(runnable))
+    why = dict.fromkeys(r for r in reasons if r is not None)
+    repeats = Repeats("samples", "; ".join(why)) if why else Repeats()
+    return Traits(_is_synchronous(runnable), _retries_itself(runnable), repeats)
+
+
+def is_configurable(runnable: Any) -> bool:
+    """True if the config of a call chooses a model inside, or one of its fields."""
+    return (
+        is_open_model(runnable) or isinstance(runnable, DynamicRunnable) or any(map(is_configurable, _inside(runnable)))
+    )
+
+
+def _is_synchronous(runnable: Any) -> bool:
+    """True if a `ChatHuggingFace` around a pipeline is inside."""
+    return _is_chat_pipeline(runnable) or any(map(_is_synchronous, _inside(runnable)))
+
+
+def _retries_itself(runnable: Any) -> bool:
     """True if a model inside, or a wrapper around it, retries by itself (`max_retries`, `with_retry`)."""
     return (
         isinstance(runnable, RunnableRetry)
@@ -156,15 +185,8 @@ def retries_itself(runnable: Any) -> bool:
             isinstance(model, BaseLanguageModel) and getattr(model, "max_retries", 0) != 0
             for model, _ in wrapped_models(runnable)
         )
-        or any(map(retries_itself, _inside(runnable)))
+        or any(map(_retries_itself, _inside(runnable)))
     )
-
-
-def repeats_of_runnable(runnable: Any) -> Repeats:
-    """Return what the settings of the models inside say about reproducible answers."""
-    reasons = (_sampling(model, arguments) for model, arguments in wrapped_models(runnable))
-    why = dict.fromkeys(r for r in reasons if r is not None)
-    return Repeats("samples", "; ".join(why)) if why else Repeats()
 
 
 def decoding_model(llm: Any) -> DecodingModel:

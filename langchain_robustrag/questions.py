@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, HumanMessage, ToolMessage
@@ -93,29 +93,27 @@ def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name, value in inputs.items() if _is_conversation(value))
 
 
-def unseen_conversation(inputs: Mapping[str, Any], shown: Collection[str]) -> list[str]:
-    """Return a warning for a conversation that the prompt does not show: forgotten, or condensed into the question."""
-    unseen = sorted(history_names(inputs) - {"messages"} - set(shown))
-    if not unseen:
-        return []
-    if STANDALONE in inputs:
-        return [
+def conversation_caveats(
+    inputs: Mapping[str, Any], shown: Mapping[str, Any], prompt: BasePromptTemplate[Any]
+) -> list[str]:
+    """Return warnings for conversations: one that the prompt does not show, forgotten or condensed into the question;
+    and earlier answers and tool results among the inputs that prompts show."""
+    found = []
+    if unseen := sorted(history_names(inputs) - {"messages", *prompt.input_variables, *prompt.optional_variables}):
+        found.append(
             f"the question was condensed from the conversation in {unseen[0]!r}: the radius is about the passages of "
             "this question, given what was said before"
-        ]
-    return [
-        f"the prompt does not show the conversation in {unseen[0]!r}, so a question that refers to it cannot be "
-        "understood: show it in the prompt, or have create_history_aware_retriever condense the question and pass its "
-        "retriever to create_robust_retrieval_chain"
-    ]
-
-
-def shown_conversation(inputs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return warnings for the messages among the inputs that prompts show: earlier answers and tool results."""
-    shown = [v for v in inputs.values() if isinstance(v, BaseMessage) or _is_conversation(v)]
-    said = [message for value in shown for message in _messages_of(value)]
-    answers = sum(isinstance(message, AIMessage) and bool(message.text) for message in said)
-    return conversation_warnings(answers, sum(isinstance(message, (ToolMessage, FunctionMessage)) for message in said))
+            if STANDALONE in inputs
+            else f"the prompt does not show the conversation in {unseen[0]!r}, so a question that refers to it cannot "
+            "be understood: show it in the prompt, or have create_history_aware_retriever condense the question and "
+            "pass its retriever to create_robust_retrieval_chain"
+        )
+    held = [v for v in shown.values() if isinstance(v, BaseMessage) or _is_conversation(v)]
+    if said := [message for value in held for message in _messages_of(value)]:
+        answers = sum(isinstance(message, AIMessage) and bool(message.text) for message in said)
+        results = sum(isinstance(message, (ToolMessage, FunctionMessage)) for message in said)
+        found += conversation_warnings(answers, results)
+    return found
 
 
 def standing_alone(inputs: Mapping[str, Any], heard: Heard) -> str | None:

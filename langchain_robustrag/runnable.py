@@ -32,13 +32,15 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, grouped, unisolated_documents
-from langchain_robustrag.language_models import configured, has_pipeline
+from langchain_robustrag.language_models import Traits, configured, has_pipeline, is_configurable, traits_of
 from langchain_robustrag.prompts import FilledTemplate, check_inputs, shown_names
-from langchain_robustrag.questions import Question, find_question, shown_conversation, unseen_conversation
+from langchain_robustrag.questions import Question, conversation_caveats, find_question
 from langchain_robustrag.structured import Structured
+from robustrag_integrations._util.checks import unchecked
 from robustrag_integrations._util.errors import ModelError, QuorumError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Reader, RobustAnswer
+from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of
@@ -165,12 +167,32 @@ class RobustDocuments(OneRun[Any]):
 
     _limits: CallLimits = PrivateAttr()
     _logged: bool = PrivateAttr(default=False)
+    _defense: type[Defense] = PrivateAttr()
+    _of_core: bool = PrivateAttr()  # the model is asked past LangChain
+    _traits: Traits | None = PrivateAttr(default=None)  # None where a call's config chooses the model
+    _prompts: PromptSet = PrivateAttr()
+    _asked: list[tuple[BasePromptTemplate[Any], dict[str, str]]] = PrivateAttr()  # prompts, and what plans fill in
+    _held: dict[str, Any] = PrivateAttr()  # values that prompts hold already
+    _shown_names: frozenset[str] = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
-        """Set up the cap on calls, which lives as long as the chain."""
+        """Set up what lives as long as the chain: the cap on calls, and all that no input changes."""
         models = [llm for llm in (self.llm, self.final_llm) if llm is not None]
         one_by_one = any(map(has_pipeline, models))  # transformers' tokenizers are not thread-safe
         self._limits = CallLimits(1 if one_by_one else self.calls.max_concurrency, self.calls.timeout)
+        method = method_of(self.aggregation)
+        self._defense = method.load()
+        self._of_core = isinstance(self.llm, (TextModel, DecodingModel))
+        if not self._of_core and not is_configurable(self.llm):
+            self._traits = traits_of(self.llm)
+        self._prompts = self._unfilled_prompts()
+        given = dict.fromkeys(("query", "choices") if method.takes_choices else ("query",), "")
+        self._asked = [(self.prompt, {**given, self.document_variable_name: ""})]
+        if self.keyword_prompt is not None:
+            self._asked.append((self.keyword_prompt, {**given, "keywords": ""}))
+        prompts = [prompt for prompt, _ in self._asked]
+        self._held = {name: value for prompt in prompts for name, value in prompt.partial_variables.items()}
+        self._shown_names = shown_names(*prompts) | self._held.keys()
 
     def __repr__(self) -> str:
         llm = self.llm.description if isinstance(self.llm, TextModel) else type(self.llm).__name__
@@ -285,21 +307,23 @@ class RobustDocuments(OneRun[Any]):
             raise KeyError(f"the input must be a dict with the documents under {name!r}; got {given}")
         trusted = {key: value for key, value in inputs.items() if key != name}
         question = find_question(inputs, self.question, self.prompt, name)
-        method = method_of(self.aggregation)
-        choices = inputs.get("choices", self.choices) if method.takes_choices else None
-        self._check_inputs(trusted, method.takes_choices)
-        model = self._bound(config, run_manager)
+        for prompt, of_plan in self._asked:
+            check_inputs(prompt, {**trusted, **of_plan})
+        shown = {key: value for key, value in {**self._held, **trusted}.items() if key in self._shown_names}
+        model = self.llm if self._of_core else self._bound(self.llm, self._traits, config, run_manager)
+        if self.final_llm is not None or self.structured is not None:
+            writer = self.llm if self.final_llm is None else self.final_llm
+            model = TwoModels(model, self._bound(writer, None, config, run_manager, self.structured))
         groups = grouped(inputs[name], self.rules, self.document_prompt, self.document_separator)
         few = few_sources_warning(groups, _DEFAULT_K, 'as_retriever(search_kwargs={"k": 10})')
         plan_input = PlanInput(
             question,
             groups,
-            choices,
+            inputs.get("choices", self.choices) if self._defense.method.takes_choices else None,
             self.rules,
             (
                 *([few] if few else []),
-                *unseen_conversation(trusted, shown_names(self.prompt)),
-                *shown_conversation(shown := self._inputs_shown(trusted)),
+                *conversation_caveats(trusted, shown, self.prompt),
                 *unisolated_documents(shown, name),
             ),
             getattr(model, "codec", None),
@@ -309,28 +333,25 @@ class RobustDocuments(OneRun[Any]):
             markers=self.citation_markers,
             for_prompt=self.reader == "model",
         )
-        settings = replace(self.settings, prompts=self._prompts(trusted))
-        plan = method.load().whole_plan(plan_input, settings)
-        return plan, (DecodingPerformer if method.needs_probabilities else TextPerformer)(model)
+        named = vars(self._prompts).items()
+        filled = {key: unchecked(t, inputs=trusted) for key, t in named if isinstance(t, FilledTemplate)}
+        settings = unchecked(self.settings, prompts=unchecked(self._prompts, **filled))
+        plan = self._defense.whole_plan(plan_input, settings)
+        return plan, DecodingPerformer(model) if isinstance(model, DecodingModel) else TextPerformer(model)
 
-    @property
-    def _is_of_core(self) -> bool:
-        """True for a model that is asked past LangChain."""
-        return isinstance(self.llm, (TextModel, DecodingModel))
-
-    def _bound(self, config: RunnableConfig, run_manager: RunManager) -> Any:
-        """Return the model that this config chooses; its calls belong to this run."""
-
-        def model(llm: Any, structured: Structured | None = None) -> LangChainModel:
-            chosen = configured(llm, config)
-            return LangChainModel(chosen, self._limits, self.calls.attempts, config, run_manager, structured)
-
-        if self._is_of_core:
-            return self.llm
-        if self.final_llm is None and self.structured is None:
-            return model(self.llm)
-        writer = self.llm if self.final_llm is None else self.final_llm
-        return TwoModels(model(self.llm), model(writer, self.structured))
+    def _bound(
+        self,
+        llm: Any,
+        traits: Traits | None,
+        config: RunnableConfig,
+        run_manager: RunManager,
+        structured: Structured | None = None,
+    ) -> LangChainModel:
+        """Return a model as this config chooses it; its calls belong to this run."""
+        if traits is None:
+            llm = configured(llm, config)
+            traits = traits_of(llm)
+        return LangChainModel(llm, traits, self._limits, self.calls.attempts, config, run_manager, structured)
 
     def _given(self, parsed: Any, answer: RobustAnswer) -> Any:
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
@@ -351,15 +372,8 @@ class RobustDocuments(OneRun[Any]):
     def _shown(self, answer: RobustAnswer) -> str:
         return answer.marked_text if self.citation_markers else answer.text
 
-    def _check_inputs(self, given: Mapping[str, Any], votes: bool) -> None:
-        """Raise KeyError for a missing input that a prompt needs and no plan fills in."""
-        values = {**given, "query": "", **({"choices": ""} if votes else {})}
-        check_inputs(self.prompt, {**values, self.document_variable_name: ""})
-        if self.keyword_prompt is not None:
-            check_inputs(self.keyword_prompt, {**values, "keywords": ""})
-
-    def _prompts(self, inputs: Mapping[str, Any]) -> PromptSet:
-        """Return the chain's prompts in the core's form, filled with this call's input."""
+    def _unfilled_prompts(self) -> PromptSet:
+        """Return the chain's prompts in the core's form, without inputs."""
         name, settings = self.document_variable_name, self.settings
 
         def filled(template: BasePromptTemplate[Any] | None, slot: str, body: str, request: str = "") -> PromptTemplate:
@@ -369,10 +383,10 @@ class RobustDocuments(OneRun[Any]):
                 body,
                 (field,),
                 template=template or self.prompt,
-                inputs=inputs,
+                inputs={},
                 slot=slot,
                 request=request,
-                as_text=self._is_of_core,
+                as_text=self._of_core,
             )
 
         own = self.choice_prompt is None
@@ -388,13 +402,6 @@ class RobustDocuments(OneRun[Any]):
             changes["keyword"] = filled(self.prompt, name, agreed_context(settings.task))
         shipped: PromptSet = settings.prompts
         return replace(shipped, phrases=None, **changes)
-
-    def _inputs_shown(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the inputs of this call that the prompts show, with the values that the prompts hold already."""
-        prompts = [p for p in (self.prompt, self.keyword_prompt) if p is not None]
-        held = {name: value for prompt in prompts for name, value in prompt.partial_variables.items()}
-        names = shown_names(*prompts) | held.keys()
-        return {name: value for name, value in {**held, **given}.items() if name in names}
 
 
 @contextmanager

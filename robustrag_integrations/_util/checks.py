@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from types import MappingProxyType
-from typing import TypeGuard
+from typing import Any, TypeGuard, TypeVar
 from unicodedata import bidirectional, category
+
+T = TypeVar("T")
 
 MOST = 2**53  # no larger number counts anything here, and floats hold every one up to it
 _DIRECTIONS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})  # may reverse what is read
@@ -14,6 +17,13 @@ _DIRECTIONS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI",
 def is_whole_number(value: object, least: int, most: int = MOST) -> TypeGuard[int]:
     """True for a whole number from `least` to `most`; True and False are not whole numbers."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def unchecked(known: T, **values: Any) -> T:
+    """Return a copy of a frozen object with other values; nothing is checked again."""
+    made = copy(known)
+    vars(made).update(values)
+    return made
 
 
 def check_flag(**flags: object) -> None:
