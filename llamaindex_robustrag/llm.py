@@ -26,7 +26,7 @@ from llamaindex_robustrag.prompts import Fitter, MessageText, as_messages
 from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations._util.errors import INTERRUPTS
-from robustrag_integrations.answers.determinism import Repeats
+from robustrag_integrations.answers.determinism import Repeats, checked_samples
 from robustrag_integrations.models.base import Response, Role, Scores, Until, repeats_of
 from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, checked_timeout, is_busy
@@ -45,6 +45,8 @@ class CallOptions:
         retry_on: exceptions worth another try, besides those of a server that is busy (429, or 500 and above) where
             the LLM's client does not try again by itself.
         llm_kwargs: passed on with every call, such as `{"temperature": 0.0}`.
+        samples: False declares that equal prompts get equal replies, of which a server like that of an `OpenAILike`
+            tells nothing: a radius then holds in every run. True: that they differ. None: as the LLM's settings say.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `determinism` in the report still says what holds.
     """
@@ -54,11 +56,13 @@ class CallOptions:
     attempts: int = 3
     retry_on: tuple[type[Exception], ...] = TRANSIENT
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    samples: bool | None = None
     accept_sampling: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(1, num_workers=self.num_workers, attempts=self.attempts)
         check_flag(accept_sampling=self.accept_sampling)
+        checked_samples(self.samples)
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
         object.__setattr__(self, "retry_on", tuple(self.retry_on))
 
@@ -80,6 +84,7 @@ class LLMModel(CalledModel):
     ) -> None:
         self._llm, self._conversation, self._output_cls = llm, tuple(conversation), output_cls
         self._kwargs, self._chats = dict(options.llm_kwargs), llm.metadata.is_chat_model
+        self._samples = options.samples
         kind = "chat" if self._chats else "complete"
         client_retries = getattr(llm, "max_retries", 0) != 0
         super().__init__(
@@ -100,8 +105,10 @@ class LLMModel(CalledModel):
 
     @property
     def repeats(self) -> Repeats:
-        """The model's reproducibility, by its settings."""
+        """The model's reproducibility, as it is declared, else by its settings."""
         llm = self._llm
+        if self._samples is not None:
+            return Repeats.declared(self._samples)
         if isinstance(llm, TextModelLLM):
             return repeats_of(llm.model)
         if (given := getattr(llm, "generate_kwargs", None)) is not None:  # transformers, which have a default of theirs

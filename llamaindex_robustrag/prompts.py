@@ -127,6 +127,11 @@ def with_user_prompt(
     return replace(shipped, **changes)
 
 
+def stock_template(shipped: CoreTemplate) -> PromptTemplate:
+    """Return a prompt of the core as a template of LlamaIndex."""
+    return PromptTemplate(shipped.render(**{name: f"{{{variable}}}" for name, variable in _VARIABLES.items()}).text)
+
+
 def chosen(template: BasePromptTemplate, llm: LLM) -> BasePromptTemplate:
     """Return the template that a selector chooses for an LLM."""
     while isinstance(template, SelectorPromptTemplate):

@@ -143,9 +143,21 @@ def robust_answers(response: object) -> list[RobustAnswer]:
     return list({id(answer): answer for answer in _answers(response, set(), 0)}.values())
 
 
-def robust_answer(response: object) -> RobustAnswer | None:
-    """Return the outermost robust answer behind a response; None if there is none. See `robust_answers`."""
-    return next(iter(robust_answers(response)), None)
+def robust_answer(response: object) -> RobustAnswer:
+    """Return the outermost robust answer behind a response: its radius, citations, warnings. See `robust_answers`.
+
+    Raises:
+        ValueError: there is none.
+        RuntimeError: the response is a stream of which pieces are left.
+    """
+    if answers := robust_answers(response):
+        return answers[0]
+    if isinstance(getattr(response, "metadata", None), ResponseMetadata):
+        raise RuntimeError("the answer is complete only after the last piece: iterate over the stream to its end")
+    raise ValueError(
+        f"there is no robust answer behind this {type(response).__name__}: give what a RobustRAGQueryEngine, one of "
+        "our chat engines, or an engine with a RobustRAGSynthesizer returned"
+    )
 
 
 def _answers(thing: Any, seen: set[int], depth: int) -> Iterator[RobustAnswer]:

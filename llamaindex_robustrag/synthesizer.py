@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -24,12 +24,18 @@ from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
 from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.indices.prompt_helper import PromptHelper
-from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
+from llama_index.core.instrumentation.events.llm import LLMPredictEndEvent, LLMPredictStartEvent
+from llama_index.core.instrumentation.events.synthesis import (
+    GetResponseEndEvent,
+    GetResponseStartEvent,
+    SynthesizeEndEvent,
+    SynthesizeStartEvent,
+)
 from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.response_synthesizers import BaseSynthesizer
-from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType, TextNode
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, QueryType, TextNode
 from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
@@ -38,7 +44,7 @@ from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupNodesBy, group_nodes
 from llamaindex_robustrag.llm import CallOptions, LLMModel
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
-from llamaindex_robustrag.prompts import UserTemplate, chosen, with_user_prompt
+from llamaindex_robustrag.prompts import UserTemplate, chosen, stock_template, with_user_prompt
 from llamaindex_robustrag.reports import (
     ReportedNode,
     ResponseMetadata,
@@ -47,7 +53,7 @@ from llamaindex_robustrag.reports import (
     failures_sent,
     structured,
 )
-from robustrag_integrations._util.checks import check_flag, refuse_unknown
+from robustrag_integrations._util.checks import check_flag, nearest_of, refuse_unknown
 from robustrag_integrations._util.words import conversation_warnings
 from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_reader
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
@@ -65,10 +71,14 @@ from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.text.prompts import Prompt
 
 _log = logging.getLogger(__name__)
+_QA = "text_qa_template"
+_PROMPTS_OF_STOCK = (  # of LlamaIndex's synthesizers, which ask several documents at once, one after another, or none
+    *("refine_template", "summary_template", "simple_template", "chat_content_qa_template"),
+    *("chat_content_refine_template", "chat_summary_template"),
+)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
-_Done = Callable[[RobustAnswer], object]
 
 
 class RobustRAGSynthesizer(BaseSynthesizer):
@@ -161,7 +171,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._aside: Prompt | None = None
         self._condensed: Sequence[ChatMessage] = ()
         if text_qa_template is not None:
-            self._update_prompts({"text_qa_template": text_qa_template})
+            self._update_prompts({_QA: text_qa_template})
         self._check_end()
         self._local = local_model_of(self._llm) if self._method.needs_probabilities else None
         self._converse(())
@@ -225,8 +235,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """
         with self._synthesis(query, nodes, additional_source_nodes, response_kwargs) as made:
             if self.streams:
-                made.response = StreamingResponse(self._pieces(made.plan, made.done), made.sources, made.metadata)
+                made.response = StreamingResponse(self._pieces(made), made.sources, made.metadata)
             else:
+                made.begin()
                 made.response = self._response(run(made.plan, self._performer()), made)
         return made.response
 
@@ -240,9 +251,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """`synthesize` without blocking the event loop; cancelling it cancels the calls."""
         with self._synthesis(query, nodes, additional_source_nodes, response_kwargs) as made:
             if self.streams:
-                pieces = await self._apieces(made.plan, made.done)
+                pieces = await self._apieces(made)
                 made.response = AsyncStreamingResponse(pieces, made.sources, made.metadata)
             else:
+                made.begin()
                 made.response = self._response(await arun(made.plan, self._performer().aperform), made)
         return made.response
 
@@ -259,18 +271,23 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return response.response_gen if self.streams else response.response  # type: ignore[return-value,union-attr]
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return {} if self._template is None else {"text_qa_template": self._template}
+        return {_QA: self._template or stock_template(self._settings.prompts.isolated)}
 
     def _update_prompts(self, prompts: dict[str, BasePromptTemplate]) -> None:
-        own = {key: template for key, template in prompts.items() if ":" not in key}  # others belong to other modules
-        if unknown := sorted(own.keys() - {"text_qa_template"}):
-            raise ValueError(f"unknown prompts {', '.join(unknown)}; known here: text_qa_template")
-        if own:
-            [template] = own.values()
+        own = {key for key in prompts if ":" not in key}  # others belong to other modules
+        if unknown := sorted(own - {_QA, *_PROMPTS_OF_STOCK}):
+            near = nearest_of(unknown[0], [_QA, *_PROMPTS_OF_STOCK])
+            hint = f"did you mean {near}?" if near else f"known here: {_QA}"
+            raise ValueError(f"unknown prompts {', '.join(unknown)}; {hint}")
+        if _QA in own:
+            template = prompts[_QA]
             if not isinstance(template, BasePromptTemplate):
-                raise TypeError(f"text_qa_template must be a template of LlamaIndex, got {type(template).__name__}")
-            self._filled_settings(template)  # raises if it cannot be filled in
-            self._template = template
+                raise TypeError(f"{_QA} must be a template of LlamaIndex, got {type(template).__name__}")
+            if template != self._get_prompts()[_QA]:
+                self._filled_settings(template)  # raises if it cannot be filled in
+                self._template = template
+        if unused := sorted(own - {_QA}):
+            _log.warning("not used: %s; every document is asked %s, whatever its length", ", ".join(unused), _QA)
 
     def _check_end(self) -> None:
         """Refuse what is for a final call that this method does not make; have one made where the answer needs it."""
@@ -328,36 +345,38 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def _performer(self) -> Performer:
         return (TextPerformer if self._local is None else DecodingPerformer)(self._model)
 
-    def _pieces(self, plan: Plan, done: _Done) -> Generator[str, None, None]:
-        """Start the answer; return a generator of its pieces, a single one for an object, that then calls `done`.
+    def _pieces(self, made: _Synthesis) -> Generator[str, None, None]:
+        """Start the answer; return a generator of its pieces, a single one for an object, that completes the report.
 
         Everything before the first piece is done on return, so that failures are raised here.
         """
-        source = stream(plan, self._performer())
+        source = stream(made.plan, self._performer())
         first = next(source)
 
         def pieces() -> Generator[str, None, None]:
+            made.begin()
             with failures_sent(), closing(source):
                 for piece in chain([first], source):
                     if isinstance(piece, RobustAnswer):
-                        done(piece)
+                        made.done(piece)
                     else:
                         yield piece
 
         return pieces()
 
-    async def _apieces(self, plan: Plan, done: _Done) -> AsyncGenerator[str, None]:
-        source = astream(plan, self._performer())
+    async def _apieces(self, made: _Synthesis) -> AsyncGenerator[str, None]:
+        source = astream(made.plan, self._performer())
         piece: Any = await anext(source)
 
         async def pieces() -> AsyncGenerator[str, None]:
             nonlocal piece
+            made.begin()
             async with aclosing(source):
                 with failures_sent():
                     while not isinstance(piece, RobustAnswer):
                         yield piece
                         piece = await anext(source)
-                    done(piece)
+                    made.done(piece)
 
         return pieces()
 
@@ -396,6 +415,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         text = query.query_str if isinstance(query, QueryBundle) else query
         found = list(nodes)
         plan = self._plan(text, group_nodes(found, self._group_by), **kwargs)
+        read = [each.node.get_content(MetadataMode.LLM) for each in found]
         _dispatcher.event(SynthesizeStartEvent(query=query))
         payload: dict[str, Any] = {EventPayload.QUERY_STR: text}
         with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=payload) as event, failures_sent():
@@ -403,7 +423,16 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             metadata = ResponseMetadata.of(self._get_metadata_for_response([each.node for each in shown]) or {})
             sources = [ReportedNode.of(node, metadata) for node in found] + shown[len(found) :]
             made = _Synthesis(plan, sources, metadata)
+            if found and self._output_cls is None:
+                template = self._get_prompts()[_QA].partial_format(query_str=text)
+                made.predicts = LLMPredictStartEvent(
+                    template=template, template_args={"context_str": "\n\n".join(read)}
+                )
+            if found:
+                _dispatcher.event(GetResponseStartEvent(query_str=text, text_chunks=read))
             yield made
+            if found:
+                _dispatcher.event(GetResponseEndEvent())
             event.on_end(payload={EventPayload.RESPONSE: made.response})
         _dispatcher.event(SynthesizeEndEvent(query=query, response=made.response))
 
@@ -411,7 +440,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         made.done(answer)
         if (found := structured(answer, self._output_cls)) is not None:
             return StructuredResponse(found, made.sources, made.metadata)
-        return Response(self._shown(answer), made.sources, made.metadata)
+        text = self._shown(answer)
+        if made.predicts is not None:
+            _dispatcher.event(LLMPredictEndEvent(output=text))
+        return Response(text, made.sources, made.metadata)
 
     def _shown(self, answer: RobustAnswer) -> str:
         return answer.marked_text if self._markers else answer.text
@@ -424,7 +456,13 @@ class _Synthesis:
     plan: Plan
     sources: list[NodeWithScore]
     metadata: ResponseMetadata
+    predicts: LLMPredictStartEvent | None = None  # as of one prediction of the whole answer
     response: RESPONSE_TYPE = field(init=False)
+
+    def begin(self) -> None:
+        """Send the event that a prediction begins; of a stream, LlamaIndex sends none that it ended."""
+        if self.predicts is not None:
+            _dispatcher.event(self.predicts)
 
     def done(self, answer: RobustAnswer) -> None:
         """Complete the report; no document is behind an answer from the conversation."""

@@ -26,6 +26,11 @@ class Repeats:
     why: str = ""
     probe: str = ""
 
+    @classmethod
+    def declared(cls, samples: bool) -> Repeats:
+        """Return what a user says of a model."""
+        return cls("samples" if samples else "deterministic", f"declared by samples={samples}")
+
     def after(self, probe: Mapping[str, Any] | None) -> Repeats:
         """Add the findings of a repeat probe: differences settle it; that none was seen proves nothing."""
         if probe is None:
@@ -52,6 +57,13 @@ class Repeats:
         if self.model == "unknown" and self.why:
             return f"it is not known whether the model repeats itself ({self.why}): another run may give another answer"
         return ""
+
+
+def checked_samples(samples: bool | None) -> bool | None:
+    """Return what a user declares of a model; raise TypeError for anything but True, False and None."""
+    if samples is not None and not isinstance(samples, bool):
+        raise TypeError(f"samples={samples!r:.60} must be True, False, or None where it is not known")
+    return samples
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError
 from robustrag_integrations._util.redaction import presentable, redacted, secrets_of, shown_in_one_line
-from robustrag_integrations.answers.determinism import Repeats
+from robustrag_integrations.answers.determinism import Repeats, checked_samples
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until, not_asked
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, await_within, is_busy, pause_before_try
 from robustrag_integrations.models.reply import Ending, Piece
@@ -303,9 +303,7 @@ class CallableModel(CalledModel):
         if wrong := [type(given).__name__ for given in functions if given is not None and not callable(given)]:
             raise TypeError(f"a CallableModel takes functions from prompt to text, got {wrong[0]}")
         check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)
-        if samples not in (None, True, False):
-            raise TypeError(f"samples={samples!r:.60} must be True, False, or None where it is not known")
-        self._samples = samples
+        self._samples = checked_samples(samples)
         named: Any = fn or async_fn
         super().__init__(
             CallLimits(max_concurrency, timeout),
@@ -322,9 +320,7 @@ class CallableModel(CalledModel):
     @property
     def repeats(self) -> Repeats:
         """The reproducibility that `samples` declares."""
-        if self._samples is None:
-            return Repeats()
-        return Repeats("samples" if self._samples else "deterministic", f"declared by samples={self._samples}")
+        return Repeats() if self._samples is None else Repeats.declared(self._samples)
 
 
 def _of_text(fn: Callable[[str], Result] | None) -> Callable[[Call], Result] | None:

@@ -9,7 +9,7 @@ import pytest
 from llama_index.core import Settings
 from llama_index.core.prompts import PromptTemplate
 
-from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, VoteRules
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, VoteRules, robust_answer
 from tests.llamaindex.fakes import QUESTION, AsyncFactReader, Capital, FactReader, nodes_of, truthful
 
 
@@ -108,3 +108,16 @@ def test_a_sampling_llm_is_warned_of_on_every_answer_and_once_in_the_log(caplog:
         assert any("the model samples (temperature 0.7; set temperature=0)" in w for w in warnings_of())
     assert [r.message for r in caplog.records if "temperature 0.7" in r.message]
     assert not any("samples" in w for w in warnings_of(calls=CallOptions(llm_kwargs={"temperature": 0.0})))
+    assert not any("samples" in w for w in warnings_of(calls=CallOptions(samples=False)))
+    assert any("declared by samples=True" in w for w in warnings_of(calls=CallOptions(samples=True)))
+
+
+def test_determinism_can_be_declared_of_a_server() -> None:
+    llm = pytest.importorskip("llama_index.llms.openai_like").OpenAILike(
+        model="m", api_key="none", is_chat_model=True, temperature=0.0
+    )
+    for samples, model in ((None, "unknown"), (False, "deterministic"), (True, "samples")):
+        synthesizer = RobustRAGSynthesizer(llm, calls=CallOptions(samples=samples))
+        assert robust_answer(synthesizer.synthesize(QUESTION, [])).determinism.model == model
+    with pytest.raises(TypeError, match="samples=0 must be True, False, or None"):
+        CallOptions(samples=0)  # type: ignore[arg-type]

@@ -12,7 +12,10 @@ from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
 from llama_index.core.callbacks.schema import CBEventType
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events.llm import LLMPredictEndEvent, LLMPredictStartEvent
+from llama_index.core.instrumentation.events.synthesis import GetResponseStartEvent
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+from llama_index.core.response_synthesizers import get_response_synthesizer
 
 from llamaindex_robustrag import RobustRAGSynthesizer
 from tests.llamaindex.fakes import QUESTION, AsyncFactReader, FactReader, nodes_of, truthful
@@ -73,6 +76,39 @@ def test_a_stream_ends_its_synthesis_event_too(traced: tuple[Events, SimpleSpanH
     events, _ = traced
     RobustRAGSynthesizer(llm=FactReader(), streaming=True).synthesize(QUESTION, nodes_of(truthful(count)))
     assert events.counted()["SynthesizeEndEvent"] == 1
+
+
+KINDS = ("SynthesizeStart", "GetResponseStart", "LLMPredictStart", "LLMPredictEnd", "GetResponseEnd", "SynthesizeEnd")
+
+
+@pytest.mark.parametrize("style", ["synthesize", "asynthesize"])
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_one_response_and_one_prediction_are_sent_as_stock_sends_them(
+    traced: tuple[Events, SimpleSpanHandler], style: str, streaming: bool
+) -> None:
+    events, sent, texts = traced[0], [], truthful(3)
+    for kind in (get_response_synthesizer, RobustRAGSynthesizer):
+        events.found.clear()
+        given: Any = getattr(kind(llm=AsyncFactReader(), streaming=streaming), style)(QUESTION, nodes_of(texts))
+        response = await given if style == "asynthesize" else given
+        if streaming and style == "asynthesize":
+            assert "".join([piece async for piece in response.async_response_gen()]) == "Paris"
+        assert str(response) == "Paris"
+        own = [event for event in events.found if type(event).__name__.removesuffix("Event") in KINDS]
+        sent.append([type(event).__name__ for event in own])
+    assert sent[0] == sent[1]
+    [started] = [event for event in own if isinstance(event, GetResponseStartEvent)]
+    assert (started.query_str, started.text_chunks) == (QUESTION, texts)
+    [predicts] = [event for event in own if isinstance(event, LLMPredictStartEvent)]
+    prompt = predicts.template.format(**predicts.template_args)
+    assert all(text in prompt for text in (*texts, QUESTION))
+    assert [e.output for e in own if isinstance(e, LLMPredictEndEvent)] == ["Paris"] * (not streaming)
+
+
+def test_without_nodes_no_response_and_no_prediction_is_sent(traced: tuple[Events, SimpleSpanHandler]) -> None:
+    events, _ = traced
+    RobustRAGSynthesizer(llm=FactReader()).synthesize(QUESTION, [])
+    assert not {"GetResponseStartEvent", "LLMPredictStartEvent"} & set(events.counted())
 
 
 @pytest.mark.parametrize("style", ["synthesize", "asynthesize"])

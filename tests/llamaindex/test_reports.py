@@ -176,4 +176,12 @@ def test_what_holds_no_answer_gives_none() -> None:
     loop.append(loop)
     for thing in (None, "text", 3, loop, Response("x"), {"a": {"b": 1}}, ValueError("x")):
         assert robust_answers(thing) == []
-        assert robust_answer(thing) is None
+        with pytest.raises(ValueError, match=f"no robust answer behind this {type(thing).__name__}: give what"):
+            robust_answer(thing)
+
+
+def test_a_stream_has_an_answer_when_it_is_over(clean: VectorStoreIndex, llm: FactReader) -> None:
+    response: Any = RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm, streaming=True).query(QUESTION)
+    with pytest.raises(RuntimeError, match="after the last piece"):
+        robust_answer(response)
+    assert robust_answer(response if list(response.response_gen) else None).text == "Paris"

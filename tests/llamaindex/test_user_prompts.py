@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.output_parsers import PydanticOutputParser
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, RichPromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
+from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
 
 from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
 from robustrag_integrations.text.prompts import AGREED_CONTEXT, SHORT_REQUEST
@@ -134,6 +136,35 @@ def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
     assert llm.seen[0] == f"Dry {{x}}: Rain. ? {QUESTION}\n\n{SHORT_REQUEST}"
 
 
-def test_unknown_prompts_are_named(llm: FactReader) -> None:
-    with pytest.raises(ValueError, match="unknown prompts refine_template; known here: text_qa_template"):
-        RobustRAGSynthesizer(llm=llm).update_prompts({"refine_template": PromptTemplate("{query_str}")})
+@pytest.mark.parametrize(
+    ("name", "hint"), [("text_qa_templat", "did you mean text_qa_template?"), ("x", "known here: text_qa_template")]
+)
+def test_unknown_prompts_are_named(llm: FactReader, name: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"unknown prompts {name}; {hint}")):
+        RobustRAGSynthesizer(llm=llm).update_prompts({name: PromptTemplate("{query_str}")})
+
+
+def test_prompts_of_stock_synthesizers_are_left_out_with_one_warning(
+    clean: VectorStoreIndex, llm: FactReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    stock = {name: p for mode in ResponseMode if mode not in (ResponseMode.CONTEXT_ONLY, ResponseMode.NO_TEXT)
+             for name, p in get_response_synthesizer(llm, response_mode=mode).get_prompts().items()}  # fmt: skip
+    engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm)
+    engine.update_prompts({f"response_synthesizer:{name}": prompt for name, prompt in stock.items()})
+    [warning] = [r.getMessage() for r in caplog.records if "not used" in r.getMessage()]
+    assert all(name in warning for name in stock.keys() - {"text_qa_template"})
+    assert list(engine.get_prompts()) == ["response_synthesizer:text_qa_template"]
+    assert engine.get_prompts()["response_synthesizer:text_qa_template"] == stock["text_qa_template"]
+
+
+def test_the_prompt_that_can_be_set_is_shown_as_it_is_asked(clean: VectorStoreIndex) -> None:
+    llm, other = FactReader(), FactReader()
+    engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm)
+    [(name, shipped)] = engine.get_prompts().items()
+    engine.update_prompts({name: shipped})  # changes nothing
+    engine.query(QUESTION)
+    nodes = clean.as_retriever().retrieve(QUESTION)
+    texts = [node.node.get_content() for node in nodes]
+    assert sorted(llm.seen) == sorted(shipped.format(context_str=text, query_str=QUESTION) for text in texts)
+    RobustRAGSynthesizer(other, text_qa_template=shipped).synthesize(QUESTION, nodes)
+    assert sorted(other.seen) == sorted(llm.seen)

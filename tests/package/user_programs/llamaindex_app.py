@@ -37,10 +37,9 @@ synthesizer = RobustRAGSynthesizer(
 engine = index.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=10)
 response = engine.query("Who won?")
 answer = robust_answer(response)
-if answer is not None:
-    radius: int = answer.radius
-    for citation in answer.citations:
-        print([response.source_nodes[at].metadata["page"] for at in citation.positions])
+radius: int = answer.radius
+for citation in answer.citations:
+    print([response.source_nodes[at].metadata["page"] for at in citation.positions])
 own = RobustRAGQueryEngine.from_args(index.as_retriever(similarity_top_k=10), llm=llm, streaming=True)
 own2 = own.with_retriever(DiverseRetriever(index.as_retriever(), sources=3))
 reply = own.query("x")
