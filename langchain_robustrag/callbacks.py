@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, cast
 from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler, adispatch_custom_event, dispatch_custom_event
+from langchain_core.callbacks import (
+    AsyncCallbackHandler,
+    BaseCallbackHandler,
+    adispatch_custom_event,
+    dispatch_custom_event,
+)
 from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.documents import Document
-from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.messages import AIMessageChunk, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import get_callback_manager_for_config
+from langchain_core.tracers.base import AsyncBaseTracer, BaseTracer
 
+from langchain_robustrag.messages import answer_fields, answer_message
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.plans.drivers import AnswerStream, AsyncAnswerStream
 
 REPORT_EVENT = "robustrag_report"
+ANSWER_RUN = "answer"
 NOSTREAM = "nostream"  # the tag that LangGraph recognises
 
 
@@ -51,13 +61,13 @@ class Heard(BaseCallbackHandler):
 
 
 class ShownMessage(BaseCallbackHandler):
-    """Remembers the id of the streamed message, so that a graph does not show it again from its state."""
+    """Remembers the id of the message that was shown, so that a graph does not show it again from its state."""
 
     def __init__(self) -> None:
         self.id: str | None = None
 
     def on_llm_end(self, response: LLMResult, *, tags: list[str] | None = None, **kwargs: Any) -> None:
-        """Note the message of the final call, which alone is shown."""
+        """Note the message of the run that shows the answer."""
         generation = response.generations[0][0] if response.generations and response.generations[0] else None
         if isinstance(generation, ChatGeneration) and NOSTREAM not in (tags or ()):
             self.id = generation.message.id
@@ -90,9 +100,79 @@ class _InLoop:
 
 
 def without_tokens(manager: BaseCallbackManager) -> None:
-    """Let handlers learn of a run, but not of its tokens: event streams and graphs would show what a group says."""
+    """Let handlers learn of a run, but not of its tokens: front ends would show what a group says."""
     for handlers in (manager.handlers, manager.inheritable_handlers):
-        handlers[:] = [cast(Any, _Quiet(h)) if hasattr(h, "tap_output_iter") else h for h in handlers]
+        handlers[:] = [cast(Any, _Quiet(h)) if _shows_tokens(h) else h for h in handlers]
+
+
+def _shows_tokens(handler: Any) -> bool:
+    """True for the handlers of event streams and graphs, and others that do something with tokens; not for traces."""
+    if hasattr(handler, "tap_output_iter"):
+        return True
+    method = getattr(type(handler), "on_llm_new_token", None)
+    ignored = (BaseCallbackHandler.on_llm_new_token, AsyncCallbackHandler.on_llm_new_token, None)
+    return method not in ignored and not isinstance(handler, (BaseTracer, AsyncBaseTracer))
+
+
+def is_shown(run_manager: Any, config: RunnableConfig) -> bool:
+    """True if a handler shows tokens to somebody, and the answer is not to be hidden from them."""
+    return NOSTREAM not in (config.get("tags") or ()) and any(map(_shows_tokens, run_manager.inheritable_handlers))
+
+
+def as_run(pieces: AnswerStream, run_manager: Any, config: RunnableConfig, question: str) -> Iterator[str]:
+    """Yield the pieces of an answer. Handlers that show tokens are told them as those of a chat model's run `answer`,
+    whatever is done with the answer behind it."""
+    if not is_shown(run_manager, config):
+        yield from pieces
+        return
+    messages = [[HumanMessage(question)]]
+    [run] = run_manager.get_child().on_chat_model_start({}, messages, name=ANSWER_RUN)
+    text = ""
+    try:
+        for piece in pieces:
+            text += piece
+            run.on_llm_new_token(piece, chunk=_chunk(piece, run.run_id))
+            yield piece
+    except BaseException as error:
+        run.on_llm_error(error)
+        raise
+    run.on_llm_new_token("", chunk=_chunk("", run.run_id, **answer_fields(text, pieces.answer)))
+    run.on_llm_end(_result(text, pieces.answer, run.run_id))
+
+
+async def aas_run(
+    pieces: AsyncAnswerStream, run_manager: Any, config: RunnableConfig, question: str
+) -> AsyncGenerator[str, None]:
+    """`as_run` in an event loop."""
+    if not is_shown(run_manager, config):
+        async for piece in pieces:
+            yield piece
+        return
+    messages = [[HumanMessage(question)]]
+    [run] = await run_manager.get_child().on_chat_model_start({}, messages, name=ANSWER_RUN)
+    text = ""
+    try:
+        async for piece in pieces:
+            text += piece
+            await run.on_llm_new_token(piece, chunk=_chunk(piece, run.run_id))
+            yield piece
+    except BaseException as error:
+        await run.on_llm_error(error)
+        raise
+    await run.on_llm_new_token("", chunk=_chunk("", run.run_id, **answer_fields(text, pieces.answer)))
+    await run.on_llm_end(_result(text, pieces.answer, run.run_id))
+
+
+def _chunk(text: str, run_id: UUID, **fields: Any) -> ChatGenerationChunk:
+    """Return a piece of the answer; the last one is empty and has what the message has besides its text."""
+    position: Any = "last" if fields else None
+    message = AIMessageChunk(content=text, id=f"lc_run--{run_id}", chunk_position=position, **fields)
+    return ChatGenerationChunk(message=message)
+
+
+def _result(text: str, answer: RobustAnswer, run_id: UUID) -> LLMResult:
+    message = answer_message(text, answer, f"lc_run--{run_id}")
+    return LLMResult(generations=[[ChatGeneration(message=message)]])
 
 
 class _Quiet:

@@ -1,7 +1,7 @@
 """A model of LangChain as a model of the core, for one question.
 
-Isolated calls are child runs `group:0`, `group:1`, ... that carry the tag `nostream`, so that no front end shows what a
-single group says; only the final call may be streamed.
+Isolated calls are child runs `group:0`, `group:1`, ..., and the last one `final`. All carry the tag `nostream` and keep
+their tokens to themselves: front ends are shown the answer (`callbacks.as_run`), and never what a single group says.
 """
 
 from __future__ import annotations
@@ -138,20 +138,18 @@ class LangChainModel(CalledModel):
     def _child(self, call: Call, watching: BaseCallbackHandler) -> RunnableConfig:
         """Return the config of a call: the chain's own, built once, as LangChain copies it often enough."""
         tags, metadata = set(self._config.get("tags") or ()), dict(self._config.get("metadata") or {})
-        name, hidden = "final", call.prompt.hidden or NOSTREAM in tags
+        name = "final"
         if call.role == "isolated":
-            name, hidden = f"group:{call.index}", True
+            name = f"group:{call.index}"
             tags, metadata = tags | {ISOLATED}, {**metadata, "robustrag_group": call.index}
         callbacks = self._run_manager.get_child(name)
-        if hidden:
-            tags.add(NOSTREAM)
-            without_tokens(callbacks)
+        without_tokens(callbacks)
         callbacks.add_handler(watching)
         config: RunnableConfig = {
             **self._config,
             "callbacks": callbacks,
             "run_name": name,
-            "tags": sorted(tags),
+            "tags": sorted({*tags, NOSTREAM}),
             "metadata": metadata,
         }
         config.pop("run_id", None)

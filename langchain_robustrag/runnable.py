@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
@@ -29,7 +30,16 @@ from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 
-from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
+from langchain_robustrag.callbacks import (
+    REPORT_EVENT,
+    aas_run,
+    as_run,
+    asend_report,
+    attach,
+    has_handlers,
+    is_shown,
+    send_report,
+)
 from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, grouped, unisolated_documents
 from langchain_robustrag.language_models import Traits, configured, has_pipeline, is_configurable, traits_of
@@ -37,6 +47,7 @@ from langchain_robustrag.prompts import FilledTemplate, check_inputs, shown_name
 from langchain_robustrag.questions import Question, conversation_caveats, find_question
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import unchecked
+from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError, QuorumError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Reader, RobustAnswer
@@ -214,9 +225,15 @@ class RobustDocuments(OneRun[Any]):
         return create_model("RobustDocumentsInput", **fields)
 
     def _answer(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Any:
-        plan, performer = self._call(inputs, run_manager, config)
+        plan, performer, question = self._call(inputs, run_manager, config)
         try:
-            answer = run(plan, performer)
+            if is_shown(run_manager, config):
+                pieces = AnswerStream(stream(plan, performer))
+                for _ in as_run(pieces, run_manager, config, question):
+                    pass
+                answer = pieces.answer
+            else:
+                answer = run(plan, performer)
         except ModelError as error:
             send_report(error.robustness, config)
             _raise_own_failure(error)
@@ -229,9 +246,15 @@ class RobustDocuments(OneRun[Any]):
             return self._given(self.output_parser.invoke(self._shown(answer), parser_config), answer)
 
     async def _aanswer(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Any:
-        plan, performer = self._call(inputs, run_manager, config)
+        plan, performer, question = self._call(inputs, run_manager, config)
         try:
-            answer = await arun(plan, performer.aperform)
+            if is_shown(run_manager, config):
+                pieces = AsyncAnswerStream(astream(plan, performer))
+                async for _ in aas_run(pieces, run_manager, config, question):
+                    pass
+                answer = pieces.answer
+            else:
+                answer = await arun(plan, performer.aperform)
         except ModelError as error:
             await asend_report(error.robustness, config)
             _raise_own_failure(error)
@@ -246,10 +269,12 @@ class RobustDocuments(OneRun[Any]):
             return self._given(await self.output_parser.ainvoke(self._shown(answer), parser_config), answer)
 
     def _pieces(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Iterator[Any]:
-        pieces = AnswerStream(stream(*self._call(inputs, run_manager, config)))
+        plan, performer, question = self._call(inputs, run_manager, config)
+        pieces = AnswerStream(stream(plan, performer))
+        texts = as_run(pieces, run_manager, config, question)
         try:
             parser_config = child_config(config, run_manager, "parse")
-            for piece in pieces if self.structured else self.output_parser.transform(pieces, parser_config):
+            for piece in texts if self.structured else self.output_parser.transform(texts, parser_config):
                 if self.structured is None:
                     yield AddableDict(answer=piece) if self.return_robustness else piece
             if self.structured is not None:  # in one piece
@@ -260,7 +285,7 @@ class RobustDocuments(OneRun[Any]):
             send_report(error.robustness, config)
             _raise_own_failure(error)
         except Exception as error:
-            for _ in pieces:  # the parser has failed, or the stream, which then has no answer
+            for _ in texts:  # the parser has failed, or the stream, which then has no answer
                 pass
             with suppress(RuntimeError):
                 attach(error, pieces.answer)
@@ -272,10 +297,12 @@ class RobustDocuments(OneRun[Any]):
             yield AddableDict(robustness=answer)
 
     async def _apieces(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> AsyncIterator[Any]:
-        pieces = AsyncAnswerStream(astream(*self._call(inputs, run_manager, config)))
+        plan, performer, question = self._call(inputs, run_manager, config)
+        pieces = AsyncAnswerStream(astream(plan, performer))
+        texts = aas_run(pieces, run_manager, config, question)
         try:
             parser_config = child_config(config, run_manager, "parse")
-            async for piece in pieces if self.structured else self.output_parser.atransform(pieces, parser_config):
+            async for piece in texts if self.structured else self.output_parser.atransform(texts, parser_config):
                 if self.structured is None:
                     yield AddableDict(answer=piece) if self.return_robustness else piece
             if self.structured is not None:
@@ -286,21 +313,22 @@ class RobustDocuments(OneRun[Any]):
             await asend_report(error.robustness, config)
             _raise_own_failure(error)
         except Exception as error:
-            async for _ in pieces:
+            async for _ in texts:
                 pass
             with suppress(RuntimeError):
                 attach(error, pieces.answer)
                 await asend_report(pieces.answer, config)
             raise
         finally:
+            await texts.aclose()
             await pieces.aclose()
         await asend_report(answer, config)
         self._log_unheard(answer, config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
 
-    def _call(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> tuple[Plan, Performer]:
-        """Check the input, isolate the documents, and set up the plan with what performs it."""
+    def _call(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> tuple[Plan, Performer, str]:
+        """Check the input, isolate the documents, and set up the plan, with what performs it and the question."""
         name = self.document_variable_name
         if not isinstance(inputs, Mapping) or name not in inputs:
             given = sorted(map(str, inputs)) if isinstance(inputs, Mapping) else type(inputs).__name__
@@ -337,7 +365,8 @@ class RobustDocuments(OneRun[Any]):
         filled = {key: unchecked(t, inputs=trusted) for key, t in named if isinstance(t, FilledTemplate)}
         settings = unchecked(self.settings, prompts=unchecked(self._prompts, **filled))
         plan = self._defense.whole_plan(plan_input, settings)
-        return plan, DecodingPerformer(model) if isinstance(model, DecodingModel) else TextPerformer(model)
+        performer = DecodingPerformer(model) if isinstance(model, DecodingModel) else TextPerformer(model)
+        return plan, performer, question
 
     def _bound(
         self,
@@ -415,9 +444,12 @@ def _attached(answer: RobustAnswer) -> Iterator[None]:
 
 
 def _raise_own_failure(error: ModelError) -> NoReturn:
-    """Raise the model's own exception for a final call, so that retries and fallbacks know it."""
+    """Raise the model's own exception for a final call, and where every group failed alike: retries and fallbacks
+    choose by its class. A note says what failed."""
     cause = error.__cause__
-    if isinstance(error, QuorumError) or not isinstance(cause, Exception):
+    if not isinstance(cause, Exception) or (isinstance(error, QuorumError) and not error.failed_alike):
         raise error from cause
     attach(cause, error.robustness)
+    if isinstance(error, QuorumError) and sys.version_info >= (3, 11):
+        cause.add_note(printable(str(error), 300))
     raise cause from cause.__cause__

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, RunnableLambda
@@ -19,6 +19,7 @@ from langchain_robustrag.callbacks import NOSTREAM, ShownMessage, in_loop
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
+from langchain_robustrag.messages import answer_message
 from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
 from robustrag_integrations.answers.answer import RobustAnswer
@@ -60,7 +61,7 @@ def create_robust_node(
     def update(answered: dict[str, Any], shown: ShownMessage) -> dict[str, Any]:
         answer, report = answered["answer"], answered["robustness"]
         if answer_key == "messages":
-            answer = [AIMessage(answer if isinstance(answer, str) else report.text, id=shown.id)]
+            answer = [answer_message(answer if isinstance(answer, str) else report.text, report, shown.id)]
         return {answer_key: answer, "robustness": report.to_dict()}
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:

@@ -49,7 +49,10 @@ class QuorumError(ModelError):
 
     Attributes:
         causes: group index (0-based) to what went wrong there.
+        failed_alike: every group that was asked failed, with exceptions of one class, one of which is the `__cause__`.
     """
+
+    failed_alike = False
 
     def __init__(
         self,

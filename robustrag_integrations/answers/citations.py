@@ -43,7 +43,7 @@ def marked_text(text: str, citations: Sequence[Citation]) -> str:
     numbers: dict[int, list[int]] = {}
     for citation in citations:
         said = [word for word in citation.words if not any(word in other != word for other in citation.words)]
-        ends = {end for phrase in said[:_MOST_PHRASES] if (end := last_mention(phrase, text))}
+        ends = {span[1] for phrase in said[:_MOST_PHRASES] if (span := last_mention(phrase, text))}
         for end in ends or {len(text.rstrip())}:
             numbers.setdefault(end, []).append(citation.number)
     parts, done = [], 0
@@ -53,8 +53,8 @@ def marked_text(text: str, citations: Sequence[Citation]) -> str:
     return "".join([*parts, text[done:], rest])
 
 
-def last_mention(phrase: str, text: str) -> int | None:
-    """Return where the last mention of a phrase in a text ends; case does not matter.
+def last_mention(phrase: str, text: str) -> tuple[int, int] | None:
+    """Return where the last mention of a phrase in a text begins and ends; case does not matter.
 
     Between its words may stand anything but letters and digits. Words count only as wholes, but in scripts without
     spaces; signs at the ends of a phrase (-5, C++, €9) belong to it. Takes time linear in the length of the text.
@@ -69,6 +69,6 @@ def last_mention(phrase: str, text: str) -> int | None:
     if not phrase.isascii() and not any(c.isspace() for c in phrase):
         patterns.append(joined)
     for pattern in patterns:
-        if ends := [match.end() for match in islice(re.finditer(pattern, text, re.IGNORECASE), _MOST)]:
-            return ends[-1]
+        if spans := [match.span() for match in islice(re.finditer(pattern, text, re.IGNORECASE), _MOST)]:
+            return spans[-1]
     return None

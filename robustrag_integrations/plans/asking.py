@@ -265,7 +265,9 @@ def ask_groups(
         reports = tuple(map(report, groups, heard.responses))
         unit = "groups" if set(weights) == {1} else "votes"
         cause = next((r.cause for r in heard.responses if r.cause is not None), None)
-        raise QuorumError(succeeded, sum(weights), needed, causes, reports, unit) from cause
+        error = QuorumError(succeeded, sum(weights), needed, causes, reports, unit)
+        error.failed_alike = len({type(r.cause) for r in heard.responses if r != BLANK}) == 1 and cause is not None
+        raise error from cause
     return heard
 
 

