@@ -49,7 +49,7 @@ def without_hidden(text: str) -> tuple[str, int]:
         else:
             end = _end_of_tag(text, start)
             at = end or start + 1
-            if not end or not _is_hidden(text[start:end]):
+            if not end or not is_hidden(text[start:end]):
                 continue
             at = _end_of_element(text, end, _NAME.match(text, start))
         kept.append(text[begun:start])
@@ -82,7 +82,8 @@ def _end_of_tag(text: str, start: int) -> int:
     return 0
 
 
-def _is_hidden(tag: str) -> bool:
+def is_hidden(tag: str) -> bool:
+    """True if a start tag says that its element is not to be seen."""
     name = _NAME.match(tag)
     if name is None or tag.startswith("</") or name[1].lower() in _VOID:
         return False

@@ -1,22 +1,15 @@
-"""Extracts the text of one PDF, in a program of its own that may be killed at any moment (`reading` runs it).
-
-It imports nothing of this package, which takes longer to import than most files take to read.
-"""
+"""Extracts the text of one PDF (`extract` runs it)."""
 
 from __future__ import annotations
 
 import io
-import json
 import logging
 import math
-import os
-import signal
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-READ, NOT_READ = b"+", b"-"  # of a reply: then strings left out, a line break and the text; or the error
+from robustrag_integrations.corpus.limits import FileError, FileLimits
 
 _SMALLEST = 2.0  # points of a text that can be seen
 _WHITE = 0.9  # of red, green and blue, from 0 to 1
@@ -26,24 +19,10 @@ _MOST_FILLS = 1000  # of a page that texts may stand on; of more the last ones c
 _Box = tuple[float, float, float, float]
 
 
-class PDFError(ValueError):
-    """A PDF cannot be read; the message gives the reason and follows the file's name."""
-
-
-@dataclass(frozen=True)
-class PDFLimits:
-    """Limits on reading one PDF."""
-
-    seconds: float  # of processor time, and several times as much by the clock
-    characters: int
-    pages: int
-    memory: int  # bytes, on systems that can limit it
-
-
-def text_of_pdf(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tuple[str, int]:
+def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[str, int]:
     """Return the text of all pages, perhaps invalid Unicode, and how many strings that nobody can see are left out.
 
-    With `hidden` they are read, too. A PDFError's message may quote the file.
+    With `hidden` they are read, too.
     """
     import pypdf
 
@@ -53,7 +32,7 @@ def text_of_pdf(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tupl
     try:
         reader = pypdf.PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
-            raise PDFError("is encrypted; remove its password first, for example with qpdf --decrypt")
+            raise FileError("is encrypted; remove its password first, for example with qpdf --decrypt")
         for number, page in enumerate(reader.pages):
             sight = _Sight(page)
             seen: dict[str, Any] = {"visitor_operand_before": sight.before, "visitor_operand_after": sight.after}
@@ -61,22 +40,16 @@ def text_of_pdf(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tupl
             left_out += sight.left_out
             size += len(pages[-1])
             if number >= limits.pages:
-                raise PDFError(f"holds more than {limits.pages:,} pages; split it into smaller files")
-            if size > limits.characters:
-                raise PDFError(f"holds more than {limits.characters:,} characters of text, too many for its size")
-    except PDFError:
-        raise
+                raise FileError(f"holds more than {limits.pages:,} pages; split it into smaller files")
+            limits.check(size)
     except pypdf.errors.DependencyError as error:
-        raise PDFError("is encrypted; pip install cryptography if it needs no password, else remove it") from error
-    except Exception as error:  # a hostile PDF may raise nearly anything inside the parser
-        reason = str(error)[:120] or type(error).__name__
-        raise PDFError(f"is not a PDF that can be read ({reason}); print it to a new PDF") from error
+        raise FileError("is encrypted; pip install cryptography if it needs no password, else remove it") from error
     text = "\n\n".join(pages)
     if not text.strip():
         hint = (
             "it may have text behind it: --hidden-text (hidden_text=True)" if left_out else "run text recognition first"
         )
-        raise PDFError(f"holds no text that anybody can see; if it is a scan, {hint}")
+        raise FileError(f"holds no text that anybody can see; if it is a scan, {hint}")
     return text, left_out
 
 
@@ -187,42 +160,3 @@ def _is_white(name: str, operands: Any) -> bool:
     if len(values) == 4:
         return max(values) <= 1 - _WHITE
     return len(values) == (1 if name == "g" else 3) and min(values) >= _WHITE
-
-
-def main() -> None:
-    """Read the limits and the file from standard input, and write the text or the error."""
-    sys.path[:] = json.loads(sys.argv[1])
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints is not a reply
-    asked = json.loads(sys.stdin.buffer.readline())
-    limits = PDFLimits(**asked["limits"])
-    data = sys.stdin.buffer.read()
-    _limit(limits)
-    try:
-        text, left_out = text_of_pdf(data, limits, hidden=asked["hidden"])
-        kind, text = READ, f"{left_out}\n{text}"
-    except PDFError as error:
-        kind, text = NOT_READ, str(error)
-    out.write(kind + text.encode("utf-8", "surrogatepass"))
-    out.close()
-
-
-def _limit(limits: PDFLimits) -> None:
-    try:
-        import resource
-    except ImportError:  # no such limits on this system
-        return
-    signal.setitimer(signal.ITIMER_PROF, limits.seconds)  # ends the process; the limit below only counts whole seconds
-    used = math.ceil(sum(os.times()[:2]))
-    wanted = (
-        (resource.RLIMIT_CPU, used + math.ceil(limits.seconds) + 1),
-        (resource.RLIMIT_AS, limits.memory),
-        (resource.RLIMIT_CORE, 0),
-    )
-    for kind, most in wanted:
-        with suppress(OSError, ValueError):  # a system may refuse, or already allow less
-            resource.setrlimit(kind, (most, most))
-
-
-if __name__ == "__main__":
-    main()

@@ -4,9 +4,9 @@ A folder may be somebody else's, who changes it while it is read: everything bel
 folder, name by name. No link is followed, no pipe is waited for, and whether it is a plain file is asked of what was
 opened. What goes wrong with a file below a folder is skipped and said, never raised.
 
-Each PDF is read in a fresh process with little time and memory, which runs `pdf_text.py` alone, gets the limits and the
-file on its standard input, and replies on its standard output: nothing is unpickled, and no file meets what another one
-left behind.
+Each PDF, web page and Word file is read in a fresh process with little time and memory, which runs `extract.py`, gets
+the limits and the file on its standard input, and replies on its standard output: nothing is unpickled, and no file
+meets what another one left behind.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from itertools import islice
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.corpus import pdf_text
+from robustrag_integrations.corpus import extract
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, needed
+from robustrag_integrations.corpus.limits import FileError, FileLimits
 from robustrag_integrations.corpus.markup import without_hidden, without_invisible
-from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
 from robustrag_integrations.grouping.origins import names_in
 
-SUFFIXES = (".txt", ".text", ".md", ".markdown", ".pdf", ".jsonl")
+SUFFIXES = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".xhtml", ".docx", ".pdf", ".jsonl")
 MOST_FILES = 100_000  # of a folder, and of all together
 DEEPEST = 64  # folders within each other
 LONGEST_PATH = 4096  # bytes
@@ -38,16 +38,20 @@ LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 MOST_ROWS = 500_000  # of one JSONL file
 LONGEST_ROW = 8 << 20  # characters of one row, which may take twenty times the memory once parsed
+MOST_NAMED = 100  # files of other kinds in folders; further ones are counted
 _MARKUP = (".md", ".markdown", ".jsonl")  # whose texts are shown as pages
+_EXTRACTED = {".pdf": "pdf", ".html": "html", ".htm": "html", ".xhtml": "html", ".docx": "docx"}  # to kinds
+_LIBRARIES = {"pdf": ("pypdf",), "html": ("bs4", "lxml", "markdownify"), "docx": ("docx",)}
 
-# A PDF's limits grow with its size, so that a small one cannot cost much. Honest ones take a tenth of them.
+# The limits of what is extracted grow with a file's size, so that a small one cannot cost much. Honest ones take a
+# tenth of them.
 MOST_PAGES = 10_000
-LARGEST_TEXT = 32 * 1024 * 1024  # characters of any PDF, which is compressed
-_TEXT = 1024 * 1024  # characters for a PDF of no size,
+LARGEST_TEXT = 32 * 1024 * 1024  # characters of any file, as it may be compressed
+_TEXT = 1024 * 1024  # characters for a file of no size,
 _TEXT_PER_BYTE = 50  # and for each byte of one
-_SECONDS = 2.0  # of processor time for a PDF of no size,
+_SECONDS = 2.0  # of processor time for a file of no size,
 _SECONDS_PER_MIB = 10.0  # and for each MiB of one
-_SECONDS_LOST = 8.0  # on PDFs that could not be read, after which another one has
+_SECONDS_LOST = 8.0  # on files that could not be read, after which another one has
 _SECONDS_AFTERWARDS = 0.7  # in place of `_SECONDS`
 _MEMORY = 2 << 30  # bytes
 _CLOCK = 4  # seconds by the clock for each of processor time, as others use the machine too
@@ -67,22 +71,22 @@ class Reading:
 
 
 def read_documents(paths: Iterable[str], *, hidden_text: bool = False) -> Reading:
-    """Read text, Markdown, PDF and JSONL files, and folders of them, without hidden files and links.
+    """Read text, Markdown, HTML, Word, PDF and JSONL files, and folders of them, without hidden files and links.
 
     A file that was named must be readable. One found in a folder is skipped when it is not, and reported, since
-    one bad file must not stop every answer. So is a bad row of a JSONL file in which others are good, and a file
-    without text. How many files of folders are of other kinds is reported, too.
+    one bad file must not stop every answer. So is a bad row of a JSONL file in which others are good, a file
+    without text, one of another kind, and one whose library is not installed.
 
     Args:
         paths: files and folders.
         hidden_text: True to read what nobody can see as well. Else texts of a PDF in no ink, white on white, smaller
-            than two points or off the page, comments and hidden elements of Markdown and of JSONL rows, tag characters
-            and variation selectors are left out, and the report names the files.
+            than two points or off the page, hidden runs of Word files, comments and hidden elements of HTML, Markdown
+            and JSONL rows, tag characters and variation selectors are left out, and the report names the files.
 
     Raises:
         CorpusError: a path or a named file cannot be read, there is no text at all, or more than 100,000 files or 512
             MiB of them.
-        ImportError: reading PDF files needs pypdf.
+        ImportError: a named file needs a library of the extra `cli`.
     """
     given = list(dict.fromkeys(paths))
     reader = _Reader(given, hidden_text)
@@ -91,9 +95,9 @@ def read_documents(paths: Iterable[str], *, hidden_text: bool = False) -> Readin
     if not any(d.text.strip() for d in reader.documents):
         why = f" (skipped: {reader.skipped[0].reason})" if reader.skipped else ""
         raise CorpusError(f"no text in {', '.join(given)}; {', '.join(SUFFIXES)} are read{why}")
-    if reader.unread:
-        unread = f"{count_of(reader.unread, 'file')} of folders: links, or not of {', '.join(SUFFIXES)}"
-        reader.skipped.insert(0, Skipped(", ".join(given), unread))
+    if reader.unnamed:
+        reason = f"{count_of(reader.unnamed, 'more file')} of folders: links, or of other kinds"
+        reader.skipped.append(Skipped(", ".join(given), reason))
     return Reading(tuple(reader.documents), tuple(reader.skipped))
 
 
@@ -108,12 +112,12 @@ class _File:
 
 
 class _Reader:
-    """Reads files one after the other; PDFs that keep it busy for nothing make it less patient."""
+    """Reads files one after the other; those that keep it busy for nothing make it less patient."""
 
     def __init__(self, paths: list[str], hidden_text: bool) -> None:
         self.documents: list[Document] = []
         self.skipped: list[Skipped] = []
-        self.unread = 0
+        self.others = self.unnamed = 0  # links and files of other kinds; those of them that are counted alone
         absolute = map(os.path.abspath, paths)
         self._top = os.path.commonpath([p if os.path.isdir(p) else os.path.dirname(p) for p in absolute] or ["."])
         self._hidden_text = hidden_text
@@ -139,7 +143,7 @@ class _Reader:
         if not stat.S_ISREG(mode):
             raise CorpusError(f"{_label(path)} is neither a folder nor a plain file")
         if not path.lower().endswith(SUFFIXES):
-            raise CorpusError(f"{_label(path)}: unknown kind of file; {', '.join(SUFFIXES)} can be read")
+            raise CorpusError(f"{_label(path)}: {_unknown(path)}; {', '.join(SUFFIXES)} are read")
         self._read(path, None)
 
     def _below(self, path: str, folder: int, depth: int) -> Iterator[tuple[str, int]]:
@@ -163,7 +167,7 @@ class _Reader:
             elif entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(SUFFIXES):
                 yield os.path.join(path, entry.name), folder
             else:
-                self.unread += 1
+                self._skip_other(os.path.join(path, entry.name), entry)
         for name in folders:
             inner = os.path.join(path, name)
             try:
@@ -175,6 +179,15 @@ class _Reader:
                 yield from self._below(inner, descriptor, depth + 1)
             finally:
                 os.close(descriptor)
+
+    def _skip_other(self, path: str, entry: os.DirEntry[str]) -> None:
+        self.others += 1
+        if self.others > MOST_NAMED:
+            self.unnamed += 1
+        elif entry.is_symlink():
+            self.skipped.append(Skipped(path, f"{_label(path)}: a link; links are not followed"))
+        else:
+            self.skipped.append(Skipped(path, f"{_label(path)}: {_unknown(path)}"))
 
     def _skip_folder(self, path: str, error: OSError | CorpusError) -> None:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -194,10 +207,11 @@ class _Reader:
         file = _File(path, _label(path), name, folder is None)
         try:
             documents, left_out = self._documents(file, _bytes_of(file, folder))
-        except CorpusError as error:
+        except (CorpusError, ImportError) as error:
             if file.named:
                 raise
-            self.skipped.append(Skipped(path, str(error)))
+            reason = f"{file.label}: {error}" if isinstance(error, ImportError) else str(error)
+            self.skipped.append(Skipped(path, reason))
             return
         self.documents += documents
         if left_out:
@@ -216,7 +230,8 @@ class _Reader:
         if path.endswith(".jsonl"):
             documents = self._rows(_text(data, file), file)
         else:
-            text, left_out = self._pdf(data, file) if path.endswith(".pdf") else (_text(data, file), 0)
+            kind = _EXTRACTED.get(os.path.splitext(path)[1])
+            text, left_out = self._extracted(data, kind, file) if kind else (_text(data, file), 0)
             documents = [Document(text, file.name, file.name, {"file_path": file.name}, "file_path")]
         if not self._hidden_text:
             for place, document in enumerate(documents):
@@ -226,13 +241,14 @@ class _Reader:
                 left_out += invisible + hidden
         return documents, left_out
 
-    def _pdf(self, data: bytes, file: _File) -> tuple[str, int]:
+    def _extracted(self, data: bytes, kind: str, file: _File) -> tuple[str, int]:
         base, began = _SECONDS if self._lost < _SECONDS_LOST else _SECONDS_AFTERWARDS, time.monotonic()
         seconds = base + _SECONDS_PER_MIB * len(data) / (1 << 20)
         characters = min(LARGEST_TEXT, _TEXT + _TEXT_PER_BYTE * len(data))
+        limits = FileLimits(seconds, characters, MOST_PAGES, _MEMORY)
         try:
-            return text_in_process(data, PDFLimits(seconds, characters, MOST_PAGES, _MEMORY), hidden=self._hidden_text)
-        except PDFError as error:
+            return text_in_process(data, kind, limits, hidden=self._hidden_text)
+        except FileError as error:
             self._lost += min(time.monotonic() - began, seconds)
             raise CorpusError(f"{file.label} {error}") from error
 
@@ -273,13 +289,18 @@ def _bytes_of(file: _File, folder: int | None) -> bytes:
         raise CorpusError(f"cannot read {file.label}: {error.strerror}") from error
 
 
-def text_in_process(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tuple[str, int]:
-    """Return what `text_of_pdf` does; a PDFError also where the file is not read within the limits."""
-    needed("pypdf", "reading PDF files")
+def text_in_process(data: bytes, kind: str, limits: FileLimits, *, hidden: bool = False) -> tuple[str, int]:
+    """Return the text of a file of one of `extract.KINDS`, and how many hidden pieces are left out of it.
+
+    Raises a FileError where it cannot be read within the limits, an ImportError without its libraries.
+    """
+    for library in _LIBRARIES[kind]:
+        needed(library, f"reading {kind.upper()} files")
+    asked = {"kind": kind, "limits": asdict(limits), "hidden": hidden}
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, a file of this package
-            [sys.executable, "-I", pdf_text.__file__, json.dumps(sys.path)],
-            input=json.dumps({"limits": asdict(limits), "hidden": hidden}).encode() + b"\n" + data,
+            [sys.executable, "-I", extract.__file__, json.dumps(sys.path)],
+            input=json.dumps(asked).encode() + b"\n" + data,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_CLOCK * limits.seconds + _GRACE,
@@ -287,13 +308,13 @@ def text_in_process(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> 
             check=True,
         )
     except OSError as error:
-        raise PDFError(f"cannot be read: no process could be started for it ({error.strerror})") from error
+        raise FileError(f"cannot be read: no process could be started for it ({error.strerror})") from error
     except subprocess.SubprocessError as error:
         limit = f"the {limits.seconds:.3g} s or the memory that a file of its size has"
-        raise PDFError(f"took more than {limit}; print it to a new PDF") from error
+        raise FileError(f"took more than {limit}; save it anew, or as text") from error
     text = valid_text(done.stdout[1:].decode("utf-8", "surrogatepass"))
-    if done.stdout[:1] != pdf_text.READ:
-        raise PDFError(printable(text, 300))
+    if done.stdout[:1] != extract.READ:
+        raise FileError(printable(text, 300))
     left_out, _, text = text.partition("\n")
     return text, int(left_out)
 
@@ -336,6 +357,11 @@ def _row(line: str, number: int, file: _File) -> Document:
     if not file.named:  # who wrote the file wrote its rows, and chose their names
         source, metadata = source or named[0][1].given, {**metadata, "file_path": file.name}
     return Document(text, id=identity, source=source, metadata=metadata)
+
+
+def _unknown(path: str) -> str:
+    ending = os.path.splitext(path)[1]
+    return f"unknown kind of file ({printable(valid_text(ending), 20)})" if ending else "unknown kind of file"
 
 
 def _label(path: str) -> str:

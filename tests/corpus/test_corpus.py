@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from robustrag_integrations import Passage
 from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, split
+from robustrag_integrations.corpus.reading import MOST_NAMED
 from tests.helpers.documents import write_pdf
 
 
@@ -228,18 +230,36 @@ def test_scripts_without_spaces_are_searched(query: str, text: str, other: str) 
     assert [passage.text for passage in found] == [text]
 
 
-def test_files_of_a_folder_that_are_not_read_are_counted(tmp_path: Path) -> None:
+def test_files_of_a_folder_that_are_not_read_are_named_with_the_reason(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "a.txt").write_text("Anna Lind runs the mill.")
-    for name in ("b.html", "c.html", "d.CSV", "README", "e.\x1b[2Jx"):
+    for name in ("c.zip", "d.CSV", "README", "e.\x1b[2Jx"):
         (tmp_path / name).write_text("text")
     (tmp_path / "link.txt").symlink_to(tmp_path / "a.txt")
     for name, text in (("empty.md", ""), ("blank.txt", " \n"), ("none.jsonl", "")):
         (tmp_path / name).write_text(text)
+    (tmp_path / "f.docx").write_bytes(b"PK")
     (tmp_path / ".hidden").write_text("text")
+    monkeypatch.setitem(sys.modules, "docx", None)
     found = read_documents([str(tmp_path)])
     assert [d.source for d in found.documents if d.text.strip()] == ["a.txt"]
-    first, *others = [skipped.reason for skipped in found.skipped]
-    assert first.startswith("6 files of folders: links, or not of .txt, ")
-    assert sorted(reason.rsplit("/", 1)[-1] for reason in others) == [
-        f"{name} holds no text" for name in ("blank.txt", "empty.md", "none.jsonl")
-    ]
+    reasons = {Path(s.path).name: s.reason.removeprefix(f"{tmp_path}/") for s in found.skipped}
+    assert reasons == {
+        "c.zip": "c.zip: unknown kind of file (.zip)",
+        "d.CSV": "d.CSV: unknown kind of file (.CSV)",
+        "README": "README: unknown kind of file",
+        "e.\x1b[2Jx": "e.·[2Jx: unknown kind of file (.·[2Jx)",
+        "link.txt": "link.txt: a link; links are not followed",
+        "empty.md": "empty.md holds no text",
+        "blank.txt": "blank.txt holds no text",
+        "none.jsonl": "none.jsonl holds no text",
+        "f.docx": "f.docx: reading DOCX files needs docx: pip install 'robustrag-integrations[cli]'",
+    }
+
+
+def test_very_many_files_of_other_kinds_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Anna Lind runs the mill.")
+    for n in range(MOST_NAMED + 7):
+        (tmp_path / f"{n}.png").touch()
+    skipped = read_documents([str(tmp_path)]).skipped
+    assert len(skipped) == MOST_NAMED + 1
+    assert skipped[-1].reason == "7 more files of folders: links, or of other kinds"

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.corpus import read_documents, reading
-from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
+from robustrag_integrations.corpus.limits import FileError, FileLimits
 from robustrag_integrations.corpus.reading import text_in_process
 from tests.helpers.documents import write_pdf
 from tests.helpers.hostile_pdfs import ALL, many_operators, much_text
 from tests.needs import or_skip
 
-GENEROUS = PDFLimits(seconds=20, characters=1 << 20, pages=100, memory=2 << 30)
+GENEROUS = FileLimits(seconds=20, characters=1 << 20, pages=100, memory=2 << 30)
 
 
 def _put(folder: Path, **files: bytes) -> Path:
@@ -40,11 +40,11 @@ def test_a_hostile_pdf_ends_within_its_budget(tmp_path: Path, name: str) -> None
 def test_patience_with_hostile_pdfs_ends_and_grows_with_honest_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[PDFLimits] = []
+    given: list[FileLimits] = []
 
-    def refused(data: bytes, limits: PDFLimits, *, hidden: bool) -> tuple[str, int]:
+    def refused(data: bytes, kind: str, limits: FileLimits, *, hidden: bool) -> tuple[str, int]:
         given.append(limits)
-        raise PDFError("no")
+        raise FileError("no")
 
     monkeypatch.setattr(reading, "text_in_process", refused)
     monkeypatch.setattr(reading, "_SECONDS_LOST", 1e-9)
@@ -59,18 +59,20 @@ def test_patience_with_hostile_pdfs_ends_and_grows_with_honest_size(
 
 def test_a_pdf_of_too_much_text_or_with_words_for_the_terminal_is_refused_harmlessly(tmp_path: Path) -> None:
     data = write_pdf(tmp_path / "a.pdf", "word " * 1000).read_bytes()
-    with pytest.raises(PDFError, match="more than 2,000 characters of text, too many for its"):
-        text_in_process(data, replace(GENEROUS, characters=2000))
-    with pytest.raises(PDFError) as caught:  # what a PDF says of itself reaches no terminal
-        text_in_process(b"%PDF-1.7\n1 0 obj\n<< /\x1b[31m \x9b2J\nendobj\nstartxref\n\x1b]0;x\x07\n%%EOF", GENEROUS)
+    with pytest.raises(FileError, match="more than 2,000 characters of text, too many for its"):
+        text_in_process(data, "pdf", replace(GENEROUS, characters=2000))
+    with pytest.raises(FileError) as caught:  # what a PDF says of itself reaches no terminal
+        text_in_process(
+            b"%PDF-1.7\n1 0 obj\n<< /\x1b[31m \x9b2J\nendobj\nstartxref\n\x1b]0;x\x07\n%%EOF", "pdf", GENEROUS
+        )
     assert "\x1b" not in str(caught.value)
 
 
 def test_a_pdf_that_fills_the_memory_costs_itself(tmp_path: Path) -> None:
     or_skip("MEMORY_LIMITS")
-    with pytest.raises(PDFError, match=r"memory|MemoryError|allocate"):
-        text_in_process(much_text(), PDFLimits(seconds=60, characters=1 << 30, pages=9, memory=60 << 20))
-    text, _ = text_in_process(write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes(), GENEROUS)
+    with pytest.raises(FileError, match=r"memory|MemoryError|allocate"):
+        text_in_process(much_text(), "pdf", FileLimits(seconds=60, characters=1 << 30, pages=9, memory=60 << 20))
+    text, _ = text_in_process(write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes(), "pdf", GENEROUS)
     assert "The mill." in text
 
 

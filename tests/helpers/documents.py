@@ -1,8 +1,9 @@
-"""PDF files for tests."""
+"""PDF and Word files for tests."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from fpdf import FPDF
@@ -21,4 +22,20 @@ def write_pdf(path: Path, *pages: str, password: str | None = None) -> Path:
     if password is not None:
         pdf.set_encryption(owner_password="owner", user_password=password, encryption_method=EncryptionMethod.RC4)
     pdf.output(str(path))
+    return path
+
+
+def write_docx(path: Path, *paragraphs: str, table: Sequence[Sequence[str]] = ()) -> Path:
+    """A Word file with a paragraph per text, and a table behind them."""
+    import docx
+
+    document = docx.Document()
+    for text in paragraphs:
+        document.add_paragraph(text)
+    if table:
+        drawn = document.add_table(rows=0, cols=len(table[0]))
+        for row in table:
+            for cell, text in zip(drawn.add_row().cells, row, strict=True):
+                cell.text = text
+    document.save(str(path))
     return path

@@ -17,11 +17,11 @@ from tests.installs.__main__ import HERE, FailedError, call
 from tests.installs.pages import ROOT
 
 VERSIONS = ("3.10", "3.11", "3.12", "3.13")  # as pyproject.toml's requires-python has them
-HEAVY = {"local", "playground", "all"}
+HEAVY = {"local", "playground", "embedding", "all"}
 # What must be there with an extra, beyond what needs none.
 IMPORTS = {
     "": "robustrag_integrations.defenses.keyword",
-    "cli": "robustrag_integrations.corpus.retrieval, bm25s, pypdf, langchain_text_splitters",
+    "cli": "robustrag_integrations.corpus.retrieval, bm25s, pypdf, bs4, docx, langchain_text_splitters",
     "eval": "robustrag_integrations.evaluation.show.tables, scipy, yaml, tqdm",
     "keyword": "spacy",
     "langchain": "langchain_robustrag",

@@ -76,4 +76,4 @@ def test_the_lowest_versions_are_the_ones_that_are_tested() -> None:
             assert floor(need) in installed[need.name], need
     left_out = {need.name for _, need in bounds()} - installed.keys()
     assert left_out <= {"torch", "transformers", "safetensors", "tenacity", "async-timeout",
-                        "mcp", "tldextract"}  # fmt: skip
+                        "mcp", "tldextract", "sentence-transformers"}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Untrusted text, Markdown, JSONL and PDF files, and folders of them."""
+"""Untrusted text, Markdown, JSONL, PDF, HTML and Word files, and folders of them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import json
 import os
 import shutil
 import tempfile
+from dataclasses import asdict
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, split
-from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits, text_of_pdf
+from robustrag_integrations.corpus.extract import READ, reply
+from robustrag_integrations.corpus.limits import FileLimits
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, name, text
 from tests.fuzz.source import Source, Target, scratch
-from tests.helpers.documents import write_pdf
+from tests.helpers.documents import write_docx, write_pdf
 
 _SHAPE = {"text": "The mill is old.", "source": "Gazette", "title": "Mill", "id": "7"}
 
@@ -59,14 +62,30 @@ def _pdfs() -> tuple[bytes, ...]:
     return one.read_bytes(), two.read_bytes(), locked.read_bytes()
 
 
-def pdfs(source: Source) -> None:
-    """PDFs with bytes changed, doubled, cut and moved; read here, since a process for each would take the time."""
-    given = damaged(source, source.pick(_pdfs()))
-    try:
-        extracted, _ = text_of_pdf(given, PDFLimits(seconds=0, characters=10_000, pages=10, memory=0))
-        assert_valid_unicode(valid_text(extracted))  # as the worker makes it
-    except PDFError as refused:
-        assert_short_and_harmless(printable(str(refused), 300))
+@cache
+def _pages() -> tuple[bytes, ...]:
+    page = b"<title>Mill</title><h1>The mill</h1><p style='color:white'>old</p><table><tr><td>a<td>b</table>"
+    return page, b"<ul><li>a<li hidden>b</ul><pre>x</pre>" * 3, page.decode().encode("utf-16")
+
+
+@cache
+def _words() -> tuple[bytes, ...]:
+    return (write_docx(scratch() / "a.docx", "The mill.", "It is old.", table=[["a", "b"]]).read_bytes(),)
+
+
+def extracted(source: Source) -> None:
+    """Files with bytes changed, doubled, cut and moved; read here, since a process for each would take the time."""
+    kind, files = source.pick(_EXTRACTED)
+    limits = asdict(FileLimits(seconds=0, characters=10_000, pages=10, memory=0))
+    mark, said = reply({"kind": kind, "limits": limits, "hidden": False}, damaged(source, source.pick(files())))
+    if mark == READ:
+        assert_valid_unicode(valid_text(said))  # as `reading` makes it
+    else:
+        assert_short_and_harmless(printable(said, 300))
+
+
+_KINDS = (("pypdf", "pdf", _pdfs), ("bs4", "html", _pages), ("docx", "docx", _words))
+_EXTRACTED = [(kind, files) for library, kind, files in _KINDS if find_spec(library)]
 
 
 def retrieval(source: Source) -> None:
@@ -121,7 +140,7 @@ def _entry(source: Source, path: Path, secret: Path) -> None:
 TARGETS = (
     Target("folders", folders, 1),
     Target("jsonl", jsonl, 15),
-    Target("pdf", pdfs, 1),
+    Target("extracted", extracted, 1),
     Target("plain-files", plain, 15),
     Target("retrieval", retrieval, 1),
 )

@@ -1,0 +1,59 @@
+"""Extracts the text of one web page as Markdown; its style sheets and scripts are not looked at (`extract` runs it)."""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+from typing import Any
+
+from robustrag_integrations.corpus.limits import FileError, FileLimits
+from robustrag_integrations.corpus.markup import is_hidden
+
+_NO_TEXT = ("script", "style", "template", "noscript", "nav", "head")  # `nav`: links to other pages
+_PLAIN = ["a", "img", "b", "strong", "em", "i"]  # whose marks would stand in the middle of an answer
+_COLOUR = re.compile(r"(^|;)\s*color\s*:[^;]*", re.I)
+
+
+def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[str, int]:
+    """Return the title and text of a page, and how many hidden elements are left out; with `hidden` they are read."""
+    from bs4 import BeautifulSoup
+    from markdownify import MarkdownConverter
+
+    sys.setrecursionlimit(10_000)  # elements within each other
+    try:
+        page = BeautifulSoup(data.decode("utf-8-sig"), "lxml")
+    except UnicodeDecodeError:
+        page = BeautifulSoup(data, "lxml")  # in the encoding that it declares
+    title = page.title.get_text(" ", strip=True) if page.title else ""
+    for element in page.find_all(_NO_TEXT):
+        element.decompose()
+    left_out = 0
+    for element in [] if hidden else page.find_all(True):
+        if not element.decomposed and _is_hidden(element):
+            left_out += bool(element.get_text(strip=True))
+            element.decompose()
+    for raised in page.find_all("sup"):
+        raised.insert(0, "^")  # 10 to the sixth is not 106
+    converter = MarkdownConverter(
+        heading_style="ATX", bullets="-", strip=_PLAIN, escape_asterisks=False, escape_underscores=False
+    )
+    text = re.sub(r"[ \t]+$", "", converter.convert_soup(page), flags=re.M)
+    text = re.sub(r"\n{3,}", "\n\n", text).strip()
+    if title and title not in text[:300]:
+        text = f"{title}\n\n{text}"
+    limits.check(len(text))
+    if not text:
+        hint = "; --hidden-text (hidden_text=True) reads what is hidden" if left_out else ""
+        raise FileError(f"holds no text that anybody can see without running its scripts{hint}")
+    return text, left_out
+
+
+def _is_hidden(element: Any) -> bool:
+    named = {name: str(element[name]) for name in ("hidden", "color", "style") if name in element.attrs}
+    if not named:
+        return False
+    if any(above.get("bgcolor") or "background" in str(above.get("style")) for above in element.parents):
+        named.pop("color", None)  # white on what may be dark
+        named["style"] = _COLOUR.sub(r"\1", named.get("style", ""))
+    return is_hidden(f"<{element.name} " + " ".join(f'{k}="{html.escape(v)}"' for k, v in named.items()) + ">")
