@@ -12,9 +12,11 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 
 from robustrag_integrations import __version__
 from robustrag_integrations._util.errors import RobustRAGError
+from robustrag_integrations.cli.mistakes import did_you_mean, mistake
 from robustrag_integrations.cli.options import Parser
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError, complain
 from robustrag_integrations.evaluation.score.intervals import check_installed
@@ -31,7 +33,9 @@ COMMANDS = {
     "probe": "does this model repeat itself?",
     "doctor": "what is installed, what is missing, what the probes find: the first thing in a report on a defect",
 }
-"""The commands, each a module of this package with `DESCRIPTION`, `EPILOG`, `add(parser)` and `run(args)`."""
+"""The commands, each a module of this package with `DESCRIPTION`, `EPILOG`, `add(parser)` and `run(args)`.
+
+One with many options has `BASIC`, those that `--help` shows, and may have `DETAILS`, which `--help-all` shows."""
 
 _EVALUATE = ("certify", "eval", "report")
 _EPILOG = """\
@@ -49,9 +53,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character shows its code
-    typed = next((text for text in (sys.argv[1:] if argv is None else argv) if not text.startswith("-")), "")
+    words = list(sys.argv[1:] if argv is None else argv)
+    typed = next((text for text in words if not text.startswith("-")), "")
     try:
-        args = command_parser(typed).parse_args(argv)
+        parser = command_parser(typed)
+        if typed and typed not in COMMANDS:
+            parser.error(f"there is no command {typed!r:.60}{did_you_mean(typed, COMMANDS)} ({', '.join(COMMANDS)})")
+        args, unknown = parser.parse_known_args(words)
+        if unknown:
+            args.parser.error(mistake(args.parser, words, unknown))
     except SystemExit as done:  # argparse has printed the error or the help
         return done.code if isinstance(done.code, int) else EXIT_USAGE
     except ImportError as error:
@@ -81,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command_parser(only: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands; those outside `only` are known by name alone. ImportError names an extra."""
-    raw = argparse.RawDescriptionHelpFormatter
+    raw = partial(argparse.RawDescriptionHelpFormatter, max_help_position=28)
     about = "Retrieval-augmented generation that a few planted documents cannot take over."
     parser = Parser(prog="robustrag", description=about, epilog=_EPILOG, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"robustrag {__version__}")
@@ -93,6 +103,7 @@ def command_parser(only: str | None = None) -> argparse.ArgumentParser:
                 check_installed()
             module = importlib.import_module(f"{__name__}.{name}")
             command.description, command.epilog = module.DESCRIPTION, module.EPILOG
-            command.set_defaults(run=module.run)
+            command.basic, command.details = getattr(module, "BASIC", frozenset()), getattr(module, "DETAILS", "")
+            command.set_defaults(run=module.run, parser=command)
             module.add(command)
     return parser

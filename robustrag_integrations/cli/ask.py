@@ -5,33 +5,39 @@ from __future__ import annotations
 import argparse
 
 from robustrag_integrations._util.errors import RobustRAGError
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import ask_report
 from robustrag_integrations.cli.options import Answering, add_answering, some_text
-from robustrag_integrations.cli.output import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError, complain, show_json
+from robustrag_integrations.cli.output import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError, complain, show_json, working
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
 from robustrag_integrations.grouping.passages import PASSAGE
 
 DESCRIPTION = """\
-Read documents, retrieve the passages that fit a question, ask the model about each
-source alone, and answer with what enough of them agree on. The radius says how many
-sources could have said anything else without changing the answer.
-
-Nothing is counted, added up or compared over sources, and no "list all" is complete:
-ask for what one source can say. The radius is about stability, not truth.
+Ask the model about each source of your documents alone, and answer with what enough
+of them agree on. The radius says how many sources could have said anything else
+without changing the answer.
 """
 
 EPILOG = """\
-One source, one vote: a file, or what a JSONL row names as its source, however long it is.
-.txt .md .pdf and .jsonl ({"text": "...", "source": "..."}) are read, folders to any depth.
-
 examples:
   robustrag ask "Who runs the mill?" --docs notes/ letters.pdf
-  robustrag ask "Capital of Ruritania?" --docs news.jsonl --choices Strelsau Zenda
-  robustrag ask "Which towns lie on the Lenn?" --docs notes/ --task list --set min_support=2
+  robustrag ask "Which towns lie on the Lenn?" --docs notes/ --task list
   robustrag ask "Who won?" --docs news/ --model openai:my-model --base-url http://localhost:8000/v1
 
 exit codes: 0 answered, 3 abstained (no answer was agreed on), 2 wrong usage, 1 failure
 """
+
+DETAILS = """\
+One source, one vote: a file, or what a JSONL row ({"text": "...", "source": "..."}) names as its
+source, however long it is. Folders are read to any depth.
+
+Nothing is counted, added up or compared over sources, and no "list all" is complete: ask for
+what one source can say. The radius is about stability, not truth.
+"""
+
+BASIC = frozenset({
+    "docs", "task", "choices", "model", "base_url", "embedding", "top_k", "min_radius", "set", "json",
+})  # fmt: skip
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -53,10 +59,14 @@ def run(args: argparse.Namespace) -> int:
             check_choices(args.choices)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
-    asked.load()
+    asked.read()
     passages = asked.library.search(args.question)
+    if not passages:
+        complain("note: no passage shares a word with the question; --embedding finds by meaning, too")
+    asked.load()
     try:
-        answer = asked.built().answer(args.question, passages, choices=args.choices)
+        with working(f"asking about {count_of(len(passages), 'passage')}"):
+            answer = asked.built().answer(args.question, passages, choices=args.choices)
     except ValueError as error:  # the question does not fit into the model's window
         raise RobustRAGError(str(error)) from error
     if args.json:
@@ -64,9 +74,7 @@ def run(args: argparse.Namespace) -> int:
         show_json(ask_report(asked.model.description, answer, passages, skipped))
     else:
         print(answer.explain())
-    if not passages:
-        complain("note: no passage shares a word with the question")
-    elif asked.rules.by != PASSAGE and len(answer.groups) == 1 < len(passages) and asked.defense in METHODS:
+    if asked.rules.by != PASSAGE and len(answer.groups) == 1 < len(passages) and asked.defense in METHODS:
         complain(
             "note: all passages found share one vote; --group-by passage gives a vote to each, where they have "
             "different authors, and origin to each file or page"

@@ -12,7 +12,7 @@ from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification.metrics import holds_answer
 from robustrag_integrations.cli.options import add_model, named_model, some_text, whole_number
-from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, show_json, step
+from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, show_json, working
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
@@ -74,11 +74,11 @@ def run(args: argparse.Namespace) -> int:
             "ask about something in it, or plant fewer passages"
         )
     attacks = plantings_on(case, passages, args.poison)
-    step(f"loading the model {args.model}")
-    model = named_model(args.model, args.base_url, max_context_tokens=256).load()  # the world's articles are short
-    step(f"answering under {len(attacks)} attacks")
+    with working(f"loading the model {args.model}"):
+        model = named_model(args.model, args.base_url, max_context_tokens=256).load()  # the world's articles are short
     try:
-        outcomes = demonstrate(case, passages, attacks, _defenses_of(model, bool(case.choices)))
+        with working(f"answering under {len(attacks)} attacks"):
+            outcomes = demonstrate(case, passages, attacks, _defenses_of(model, bool(case.choices)))
     except ValueError as error:  # the question does not fit into the model's window
         raise RobustRAGError(str(error)) from error
     right = case.answers[0] if case.answers else None

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from robustrag_integrations import __version__
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, show_json, step
+from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, show_json, working
 
 PACKAGE = "robustrag-integrations"
 # What the files of this version hash to; `tests/cli/test_doctor.py` holds it.
@@ -43,8 +43,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Inspect everything, and print it."""
-    step("looking" if args.quick else "looking, and probing the bundled reader")
-    found = diagnosis(quick=args.quick)
+    with working("looking" if args.quick else "looking, and probing the bundled reader"):
+        found = diagnosis(quick=args.quick)
     if args.json:
         show_json(found)
     else:

@@ -36,6 +36,9 @@ exit codes: 0 the client has gone, 2 wrong usage, 1 failure
 """
 
 
+BASIC = frozenset({"docs", "task", "model", "base_url", "embedding", "top_k", "min_radius", "set"})
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_answering(parser, open_methods())
@@ -59,6 +62,7 @@ def server_of(args: argparse.Namespace) -> MCPServer:
     except ImportError as error:
         raise serve.needs("mcp") from error
     documents = Answering(args)
+    documents.read()
     documents.load()
     defense, limits = documents.built(), serve.limits_of(args)
     told = "Answers from documents that a few planted ones cannot decide."

@@ -13,25 +13,68 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from robustrag_integrations._util.json_values import valid_text
-from robustrag_integrations.cli.output import EXIT_USAGE, UsageError, complain, step
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.cli.output import EXIT_USAGE, UsageError, complain, working
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, default_method, entry_of
 from robustrag_integrations.defenses.settings_file import Arguments, load_settings
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.models.providers import NamedModel, check_name, described, forms_that_take, takes
+from robustrag_integrations.models.providers import PROVIDERS, NamedModel, check_name, described, forms_that_take, takes
 from robustrag_integrations.text.prompts import OPEN_TASKS, Task
 
 if TYPE_CHECKING:
     from robustrag_integrations.corpus.documents import Skipped
+    from robustrag_integrations.corpus.retrieval import Index, Library
+
+MOST_SKIPPED = 8  # files that are named
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports an error in two lines; argparse would print dozens of lines of options first."""
+    """A parser whose errors have two lines, and whose help is short: `--help-all` shows every option.
+
+    Of a help text, the lines behind the first are for `--help-all`.
+    """
+
+    basic: frozenset[str] = frozenset()  # what options `--help` shows; empty: all of them
+    details = ""  # what `--help-all` says besides
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show every option")
 
     def error(self, message: str) -> NoReturn:
         """Exit with the error and a hint."""
+        if message.endswith("required: QUESTION"):
+            message += "; put it before --docs, which takes all that follows"
         self.exit(EXIT_USAGE, f"{self.prog}: error: {message}\n{self.prog}: try: {self.prog} --help\n")
+
+    def format_help(self, *, everything: bool = False) -> str:
+        """Return the help text: what is basic, or everything."""
+        before = [(action, action.help) for action in self._actions]
+        short = bool(self.basic) and not everything
+        for action, text in before:
+            action.help = (text or "").replace("\n", " ") if everything else (text or "").partition("\n")[0]
+            if short and action.dest not in {*self.basic, "help", "help_all"}:
+                action.help = argparse.SUPPRESS
+        epilog, usage = self.epilog, self.usage
+        needed = [self._get_formatter()._format_args(a, a.dest.upper()) for a in self._actions if not a.option_strings]
+        needed += [f"{a.option_strings[0]} {a.metavar} ..." for a in self._actions if a.option_strings and a.required]
+        try:
+            if short:
+                self.usage = " ".join(["%(prog)s", *needed, "[options]"])
+            self.epilog = "\n\n".join(filter(None, [self.details if everything else "", epilog]))
+            return super().format_help()
+        finally:
+            self.epilog, self.usage = epilog, usage
+            for action, text in before:
+                action.help = text
+
+
+class _HelpAll(argparse.Action):
+    def __call__(self, parser: Any, *args: Any) -> None:
+        print(parser.format_help(everything=True), end="")
+        parser.exit()
 
 
 def some_text(text: str) -> str:
@@ -45,6 +88,13 @@ def model_name(text: str) -> str:
     """Return a model's name, as listed in `PROVIDERS`."""
     if problem := check_name(text):
         raise argparse.ArgumentTypeError(problem)
+    return text
+
+
+def embedding_name(text: str) -> str:
+    """Return an embedding model's name, if it has one."""
+    if not text.removeprefix("openai:").strip():
+        raise argparse.ArgumentTypeError(f"{text!r} must be a sentence-transformers model or openai:NAME")
     return text
 
 
@@ -87,14 +137,16 @@ def add_set(parser: Any, about: str) -> None:
 
 def add_model(parser: Any) -> None:
     """Add --model and --base-url."""
-    parser.add_argument("--model", type=model_name, default="bundled", metavar="MODEL", help=described("bundled"))
+    about = "bundled (default), openai:NAME, python:MODULE:FUNCTION, or a folder\n" + described("bundled")
+    parser.add_argument("--model", type=model_name, default="bundled", metavar="MODEL", help=about)
     add_base_url(parser)
 
 
 def add_base_url(parser: Any) -> None:
     """Add --base-url."""
-    served = forms_that_take("base_url")
-    about = f"the server of {served}, such as http://localhost:8000/v1; OPENAI_API_KEY is sent to it if set"
+    served = forms_that_take("base_url").removeprefix("openai:NAME or ")
+    about = "the server of openai:NAME\n"
+    about += f"or {served}, such as http://localhost:8000/v1; OPENAI_API_KEY is sent to it if set"
     parser.add_argument("--base-url", metavar="URL", help=about)
 
 
@@ -109,34 +161,62 @@ def named_model(name: str, base_url: str | None = None, **settings: Any) -> Name
 def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method]) -> None:
     """Add the options of a command that answers from documents with one of these defences."""
     add = parser.add_argument
-    add("--docs", action="extend", nargs="+", required=True, metavar="PATH", help="files and folders to read")
-    about = "read texts of PDF and Markdown files that nobody can see, too; they are left out, with a note"
-    add("--hidden-text", action="store_true", help=about)
+    add_docs(parser, required=True)
     listed = "; ".join(f"{method.name}: {method.summary}" for method in defenses.values())
-    about = f"default consensus, or the one that takes the settings given. {listed}"
+    about = f"default consensus, or the one that takes the settings given\n{listed}"
     add("--defense", choices=tuple(defenses), help=about)
-    about = (
-        "short_answer (default), long_form (instructions and other long answers), or list (all items that there are)"
-    )
-    add("--task", choices=OPEN_TASKS, help=about)
+    about = "short_answer (default), long_form (instructions), list (all items)"
+    add("--task", choices=OPEN_TASKS, metavar="TASK", help=about)
     add_model(parser)
     add("--top-k", type=whole_number(1, 1000), metavar="K", help="how many sources are asked (default 10)")
     about = "how many passages of one source are read at most (default 2)"
     add("--per-source", type=whole_number(1, 100), default=2, metavar="N", help=about)
-    about = "the longest passage, in characters (default 600)"
-    add("--chunk-size", type=whole_number(50, 100_000), default=600, metavar="N", help=about)
     about = "what has one vote: origin (a file or page, the default), site, passage, or an entry of the metadata"
     add("--group-by", type=some_text, metavar="G", help=about)
-    add("--min-radius", type=whole_number(0, 1000), metavar="N", help="abstain below this radius (default 0)")
-    about = "a settings file: the defence, its settings, what one vote is, and top-k; what is typed wins over it"
+    add("--min-radius", type=whole_number(0, 1000), metavar="N", help="no answer below this radius (default 0)")
+    about = "a settings file (YAML): defence, settings, what one vote is, and top-k; what is typed wins over it"
     add("--settings", metavar="FILE", help=about)
     add_set(
         parser,
-        "any other setting of the defence or rule of votes, by its name in Python, such as alpha=0.3, min_support=3, "
-        """min_groups=4, abstention="Not in our files.", stop_when_decided=true or 'weights={"a.pdf": 3}'; may be """
-        "repeated",
+        "any other setting, such as alpha=0.3\n(may be repeated) of the defence or rule of votes, by its Python name: "
+        """min_support=3, min_groups=4, abstention="Not in our files.", stop_when_decided=true or """
+        """'weights={"a.pdf": 3}'""",
     )
     parser.set_defaults(defenses=tuple(defenses))
+
+
+def add_docs(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add the options that say what is read, and how passages are found."""
+    add = parser.add_argument
+    about = "files and folders: .txt .md .html .docx .pdf .jsonl"
+    add("--docs", action="extend", nargs="+", required=required, metavar="PATH", help=about)
+    about = "read texts of files that nobody can see, too; they are left out, with a note"
+    add("--hidden-text", action="store_true", help=about)
+    about = "find passages by meaning, too\nwith a sentence-transformers model (its folder or name), or "
+    about += "openai:NAME behind a server; its ranks are fused with those by words"
+    add("--embedding", type=embedding_name, metavar="MODEL", help=about)
+    add("--embedding-url", metavar="URL", help="the server of --embedding openai:NAME (default --base-url)")
+    about = "the longest passage, in characters (default 600)"
+    add("--chunk-size", type=whole_number(50, 100_000), default=600, metavar="N", help=about)
+
+
+def index_of(args: argparse.Namespace) -> tuple[Index, tuple[Skipped, ...]]:
+    """Read and index the documents that the options of `add_docs` name; what is skipped is said."""
+    from robustrag_integrations.corpus import BM25Index, HybridIndex, read_documents, split
+    from robustrag_integrations.corpus.embedding import embedding_of
+
+    with working(f"reading {', '.join(args.docs)}"):
+        reading = read_documents(args.docs, hidden_text=args.hidden_text)
+        chunks = split(reading.documents, args.chunk_size)
+    complain(*(f"skipped: {skipped.reason}" for skipped in reading.skipped[:MOST_SKIPPED]))
+    if len(reading.skipped) > MOST_SKIPPED:
+        complain(f"skipped: and {len(reading.skipped) - MOST_SKIPPED:,} more")
+    if args.embedding is None:
+        return BM25Index(chunks), reading.skipped
+    with working(f"loading the embedding model {args.embedding}"):
+        embedding = embedding_of(args.embedding, args.embedding_url or args.base_url)
+    with working(f"embedding {count_of(len(chunks), 'passage')}"):
+        return HybridIndex(chunks, embedding), reading.skipped
 
 
 def open_methods() -> dict[str, Method]:
@@ -150,12 +230,14 @@ class Answering:
     A UsageError says what cannot be used together.
     """
 
-    library: Any
+    library: Library
     model: TextModel
     skipped: tuple[Skipped, ...]
 
     def __init__(self, args: argparse.Namespace, choices: Any = None) -> None:
         self._args = args
+        if args.settings is not None and args.settings.lower().endswith((".jsonl", ".txt", ".md", ".pdf")):
+            raise UsageError(f"--settings {args.settings}: a settings file is YAML; documents go with --docs")
         typed = {"task": args.task, "group_by": args.group_by, "min_radius": args.min_radius, **dict(args.set)}
         try:
             saved = None if args.settings is None else load_settings(args.settings)
@@ -187,6 +269,8 @@ class Answering:
             method.load().check_rules(self.rules)
         elif idle := self.rules.given.keys() - {"group_by"}:
             raise UsageError(f"{min(idle)} does nothing for --defense {name}; leave it out")
+        if self._args.embedding_url and not str(self._args.embedding).startswith("openai:"):
+            raise UsageError("--embedding-url goes with --embedding openai:NAME")
         self._named = named_model(self._args.model, self._args.base_url, max_context_tokens=512)
         if method.needs_probabilities and not self._named.gives_probabilities:
             raise UsageError(
@@ -194,21 +278,21 @@ class Answering:
                 "that gives them (vLLM, SGLang), or --defense keyword"
             )
 
-    def load(self) -> None:
-        """Read and index the documents, and load the model."""
-        from robustrag_integrations.corpus import BM25Index, Library, read_documents, split
+    def read(self) -> None:
+        """Read and index the documents."""
+        from robustrag_integrations.corpus import Library
 
-        args = self._args
-        step(f"reading {', '.join(args.docs)}")
-        reading = read_documents(args.docs, hidden_text=args.hidden_text)
-        self.skipped = reading.skipped
-        complain(*(f"skipped: {skipped.reason}" for skipped in reading.skipped))
-        chunks = split(reading.documents, args.chunk_size)
-        step(f"searching {len(chunks):,} passages of {len(reading.documents):,} documents")
-        per_source = None if self.rules.by == PASSAGE else args.per_source
-        self.library = Library(BM25Index(chunks), self._top_k, per_source, self.rules.by)
-        step(f"loading the model {args.model}")
-        self.model = self._named.load()
+        index, self.skipped = index_of(self._args)
+        per_source = None if self.rules.by == PASSAGE else self._args.per_source
+        self.library = Library(index, self._top_k, per_source, self.rules.by)
+
+    def load(self) -> None:
+        """Load the model."""
+        if self._args.model == "bundled":
+            others = ", ".join(provider.form for provider in PROVIDERS if provider.form != "bundled")
+            complain(f"note: the small bundled reader answers, for simple English facts; --model takes {others}")
+        with working(f"loading the model {self._args.model}"):
+            self.model = self._named.load()
 
     def built(self, name: str | None = None) -> Defense:
         """Return the defence around the model; of another name, with its default settings."""

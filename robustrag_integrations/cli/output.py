@@ -6,7 +6,10 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from robustrag_integrations._util.display import printable
@@ -42,10 +45,30 @@ def complain(*messages: str) -> None:
         print(f"robustrag: {printable(redacted(message), 2000)}", file=sys.stderr)
 
 
-def step(message: str) -> None:
-    """Show on a terminal what takes long."""
-    if sys.stderr.isatty():
-        print(printable(message, 200), file=sys.stderr, flush=True)
+@contextmanager
+def working(message: str) -> Iterator[None]:
+    """Show on a terminal what takes long, and for how long it has."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    began, done = time.monotonic(), threading.Event()
+
+    def show(end: str = "") -> None:
+        print(f"\r{printable(message, 160)} ({time.monotonic() - began:.0f} s)", end=end, file=sys.stderr, flush=True)
+
+    def tick() -> None:
+        show()
+        while not done.wait(1):
+            show()
+
+    ticking = threading.Thread(target=tick, daemon=True)
+    ticking.start()
+    try:
+        yield
+    finally:
+        done.set()
+        ticking.join()
+        show("\n")
 
 
 class _Silent:

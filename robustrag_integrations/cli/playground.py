@@ -7,15 +7,16 @@ from contextlib import closing
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.cli.options import add_base_url, model_name, named_model
+from robustrag_integrations.cli.options import add_base_url, add_docs, index_of, model_name, named_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, complain
 from robustrag_integrations.cli.serve import add_port, listening_on, needs, serve_until_stopped
 from robustrag_integrations.models.providers import described, takes
 
 if TYPE_CHECKING:
+    from robustrag_integrations.corpus import Library
     from robustrag_integrations.playground.state import State
 
-_FOUND = 12  # passages of the example; two more than are read, which come back when a planted one is removed
+_FOUND = 12  # sources that are found; two more than are read, which come back when a planted one is removed
 
 DESCRIPTION = """\
 Open a page on this machine with a question and passages: edit them, plant an attack with
@@ -29,6 +30,7 @@ it loads nothing from elsewhere and sends nothing but what goes to your model.
 
 examples:
   robustrag playground
+  robustrag playground --docs notes/ --model openai:my-model --base-url http://localhost:8000/v1
   robustrag playground --model bundled --model openai:my-model --base-url http://localhost:8000/v1
 
 exit codes: 2 wrong usage, 1 failure, 130 interrupted
@@ -40,12 +42,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     about = f"may be repeated; {described('bundled')}"
     parser.add_argument("--model", action="append", type=model_name, metavar="MODEL", help=about)
     add_base_url(parser)
+    add_docs(parser, required=False)
     add_port(parser, 8500)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve the page until interrupted; see the module's help text."""
     names = args.model or ["bundled"]
+    if args.embedding and not args.docs:
+        raise UsageError("--embedding goes with --docs")
     if args.base_url is not None and not any(takes(name, "base_url") for name in names):
         raise UsageError("--base-url: no --model here takes it")
     named = {name: named_model(name, args.base_url if takes(name, "base_url") else None) for name in names}
@@ -61,20 +66,23 @@ def run(args: argparse.Namespace) -> int:
         TemporaryDirectory(prefix="robustrag-playground-") as folder,
         closing(CallCache(folder)) as cache,
     ):
-        app = create_app(Models(named, cache), _example())
+        library, start = _documents(args)
+        app = create_app(Models(named, cache), library, start)
         complain(f"listening on {address_of(listening)}/ (open it in a browser; Ctrl-C ends it)")
         serve_until_stopped(app, listening)
     return EXIT_ANSWERED
 
 
-def _example() -> State:
-    """Return the first question of `robustrag demo`, with its right answer and an attacker's, and its passages."""
-    from robustrag_integrations.corpus import BM25Index, split
+def _documents(args: argparse.Namespace) -> tuple[Library, State]:
+    """Return what is searched and what the page begins with: the user's documents, or the demo's world and question."""
+    from robustrag_integrations.corpus import BM25Index, Library, split
     from robustrag_integrations.evaluation.data.world import asked_about, read_world, world_folder
     from robustrag_integrations.playground.state import Row, State
 
+    if args.docs:
+        return Library(index_of(args)[0], _FOUND), State()
     folder = world_folder()
     case = next(asked_about(folder))
-    found = BM25Index(split(read_world(folder))).search(case.question, _FOUND)
-    rows = tuple(Row(p.text, p.source or "") for p in found)
-    return State(case.question, rows, answer=case.answers[0], target=case.incorrect or "")
+    library = Library(BM25Index(split(read_world(folder))), _FOUND, per_source=None)
+    rows = tuple(Row(p.text, p.source or "") for p in library.search(case.question))
+    return library, State(case.question, rows, answer=case.answers[0], target=case.incorrect or "")

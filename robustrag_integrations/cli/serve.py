@@ -47,6 +47,11 @@ exit codes: 2 wrong usage, 1 failure, 130 interrupted
 """
 
 
+BASIC = frozenset({
+    "docs", "task", "model", "base_url", "embedding", "top_k", "min_radius", "set", "host", "port", "vanilla",
+})  # fmt: skip
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_answering(parser, {name: m for name, m in {**open_methods(), **BASELINES}.items() if name != VANILLA.name})
@@ -125,6 +130,7 @@ def run(args: argparse.Namespace) -> int:
             hosts = frozenset({*LOOPBACK_HOSTS, args.host, *args.allowed_hosts}) if is_loopback(args.host) else None
             if hosts is None:
                 complain(f"warning: anybody who reaches {args.host} may ask, and read what documents say: set {KEY}")
+        asked.read()
         asked.load()
         prefix = "robustrag-" if asked.defense in METHODS else ""  # a baseline of others goes by its own name
         models = {f"{prefix}{asked.defense}": asked.built()}

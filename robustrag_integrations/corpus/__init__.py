@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, split
 from robustrag_integrations.corpus.reading import Reading, read_documents
-from robustrag_integrations.corpus.retrieval import BM25Index, Library
+from robustrag_integrations.corpus.retrieval import BM25Index, HybridIndex, Library
 
-__all__ = ["BM25Index", "CorpusError", "Document", "Library", "Reading", "Skipped", "read_documents", "split"]
+__all__ = [
+    "BM25Index",
+    "CorpusError",
+    "Document",
+    "HybridIndex",
+    "Library",
+    "Reading",
+    "Skipped",
+    "read_documents",
+    "split",
+]

@@ -1,15 +1,21 @@
-"""BM25 retrieval: no model, no network, the same ranking every time."""
+"""Retrieval by words (BM25: no model, no network), and by meaning as well where there is an embedding model."""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from robustrag_integrations.corpus.documents import needed
 from robustrag_integrations.grouping.passages import ORIGIN, GroupBy, Passage, passage_keys
 from robustrag_integrations.grouping.quotas import choose
 
+if TYPE_CHECKING:
+    from robustrag_integrations.corpus.embedding import Embedding
+
+_FUSION = 60  # of reciprocal rank fusion, as its authors chose it (Cormack et al., 2009)
 _WORD = r"(?u)\b\w+\b"
 # Chinese, Japanese, Thai, Lao, Burmese and Khmer, which leave no space between words.
 _UNSPACED = re.compile(
@@ -17,23 +23,21 @@ _UNSPACED = re.compile(
 )
 
 
-class BM25Index:
-    """A BM25 index over passages; needs bm25s."""
+class Index(ABC):
+    """An index over passages."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        self._bm25s = needed("bm25s", "retrieval")
         self._passages = tuple(passages)
-        words = self._words([p.text for p in self._passages])
-        self._vocabulary = frozenset(w for row in words for w in row)
-        self._index = self._bm25s.BM25(backend="numpy")
-        if self._vocabulary:
-            self._index.index(words, show_progress=False)
 
     def __len__(self) -> int:
         return len(self._passages)
 
+    @abstractmethod
+    def ranking(self, query: str) -> Sequence[int]:
+        """Return the places of the passages that fit the query, best first; among equals, earlier ones first."""
+
     def search(self, query: str, k: int, *, per_source: int | None = None, by: GroupBy = ORIGIN) -> list[Passage]:
-        """Return the passages that share words with the query, best first; among equals, earlier ones first.
+        """Return the passages that fit the query, best first.
 
         Args:
             query: the question.
@@ -42,15 +46,32 @@ class BM25Index:
                 None: no such limit.
             by: the criterion of a source, as for `isolate`.
         """
+        ranked = [self._passages[place] for place in self.ranking(query)]
+        if per_source is None:
+            return ranked[:k]
+        return [ranked[rank] for rank in choose(passage_keys(ranked, by).places, k, per_source)]
+
+
+class BM25Index(Index):
+    """An index that finds passages which share words with the query; needs bm25s."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        super().__init__(passages)
+        self._bm25s = needed("bm25s", "retrieval")
+        words = self._words([p.text for p in self._passages])
+        self._vocabulary = frozenset(w for row in words for w in row)
+        self._index = self._bm25s.BM25(backend="numpy")
+        if self._vocabulary:
+            self._index.index(words, show_progress=False)
+
+    def ranking(self, query: str) -> Sequence[int]:
+        """Return the places of the passages that share words with the query."""
         import numpy as np
 
         words = [w for w in self._words([query])[0] if w in self._vocabulary] if self._vocabulary else []
         scores = self._index.get_scores(words) if words else np.zeros(0)
-        order = np.argsort(-scores, kind="stable")
-        ranked = [self._passages[i] for i in order[: np.count_nonzero(scores > 0)]]
-        if per_source is None:
-            return ranked[:k]
-        return [ranked[rank] for rank in choose(passage_keys(ranked, by).places, k, per_source)]
+        order: list[int] = np.argsort(-scores, kind="stable")[: np.count_nonzero(scores > 0)].tolist()
+        return order
 
     def _words(self, texts: list[str]) -> list[list[str]]:
         spaced = [_UNSPACED.sub(_in_pairs, text) for text in texts]
@@ -58,6 +79,30 @@ class BM25Index:
             spaced, token_pattern=_WORD, stopwords="en", return_ids=False, show_progress=False
         )
         return found
+
+
+class HybridIndex(Index):
+    """An index by words and by meaning, fused by reciprocal rank: a passage counts by its places in both rankings.
+
+    A passage's vector is made of its text alone, so that a hostile text can only move itself.
+    """
+
+    def __init__(self, passages: Sequence[Passage], embedding: Embedding) -> None:
+        super().__init__(passages)
+        self._words = BM25Index(passages)
+        self._embedding = embedding
+        self._vectors = embedding.of_passages([p.text for p in self._passages])
+
+    def ranking(self, query: str) -> Sequence[int]:
+        """Return the places of all passages."""
+        import numpy as np
+
+        likeness = self._vectors @ self._embedding.of_question(query)
+        scores = np.zeros(len(self))
+        for order in (self._words.ranking(query), np.argsort(-likeness, kind="stable")):
+            scores[order] += 1 / (_FUSION + 1 + np.arange(len(order)))
+        fused: list[int] = np.argsort(-scores, kind="stable").tolist()
+        return fused
 
 
 @dataclass(frozen=True)
@@ -71,7 +116,7 @@ class Library:
         group_by: the criterion of a source.
     """
 
-    index: BM25Index
+    index: Index
     top_k: int = 10
     per_source: int | None = 2
     group_by: GroupBy = ORIGIN

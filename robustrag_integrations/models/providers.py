@@ -78,7 +78,8 @@ def check_name(name: str) -> str | None:
     provider = provider_of(name)
     if provider is None:
         *others, last = (provider.form for provider in PROVIDERS)
-        return f"unknown model {name!r}: give {', '.join(others)}, or {last}"
+        known = f"{', '.join(others)}, or {last}"
+        return f"unknown model {name!r}: there is no such folder; did you mean openai:{name}? Give {known}"
     fits = re.fullmatch(provider.pattern, name.removeprefix(provider.prefix))
     return None if fits else f"{name!r} must be {provider.form}"
 

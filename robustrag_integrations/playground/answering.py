@@ -12,6 +12,7 @@ from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import in_one_line
 from robustrag_integrations.answers.answer import STATUSES, RobustAnswer, ask_report
 from robustrag_integrations.certification.metrics import holds_answer
+from robustrag_integrations.corpus.retrieval import Library
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, entry_of
 from robustrag_integrations.drawing.answer import answer_parts, certificate_parts, groups_legend, groups_strip
@@ -23,7 +24,15 @@ from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.models.threads import Task as Load
 from robustrag_integrations.models.threads import called, started
-from robustrag_integrations.playground.state import LONGEST_PASSAGE, MOST_PASSAGES, Row, State, StateError, state_of
+from robustrag_integrations.playground.state import (
+    LONGEST_NAME,
+    LONGEST_PASSAGE,
+    MOST_PASSAGES,
+    Row,
+    State,
+    StateError,
+    state_of,
+)
 from robustrag_integrations.text.prompts import Task
 
 MOST_CALLS = 300
@@ -73,8 +82,20 @@ class Models:
 class Buttons:
     """The actions of the buttons."""
 
-    def __init__(self, models: Models) -> None:
+    def __init__(self, models: Models, library: Library) -> None:
         self._models = models
+        self._library = library
+
+    async def search(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
+        """Yield the state with the passages of the documents that fit its question, in place of all others."""
+        state = state_of(asked.get("state"))
+        if not state.question.strip():
+            raise StateError("the question is empty; ask something")
+        found = await asyncio.to_thread(self._library.search, state.question)
+        if not found:
+            raise StateError("no passage shares a word with the question; playground --embedding finds by meaning, too")
+        rows = tuple(Row(p.text[:LONGEST_PASSAGE], (p.source or "")[:LONGEST_NAME]) for p in found[:MOST_PASSAGES])
+        yield {"state": replace(state, rows=rows).as_dict()}
 
     async def answer(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
         """Yield both answers, each as soon as it is there, drawn with its groups, its counts or its trace."""

@@ -16,6 +16,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations._util.settings import Setting
+from robustrag_integrations.corpus.retrieval import Library
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.playground import state
@@ -46,13 +47,17 @@ _HEADERS = {
 Events = Callable[[Mapping[str, Any]], AsyncIterator[dict[str, Any]]]
 
 
-def create_app(models: Models, start: State, *, limits: Limits = LIMITS) -> Starlette:
-    """Create the ASGI application, which browsers may call by a name of this machine alone; `start` is its state."""
+def create_app(models: Models, library: Library, start: State, *, limits: Limits = LIMITS) -> Starlette:
+    """Create the ASGI application, which browsers may call by a name of this machine alone.
+
+    The page begins with the state `start`, and finds passages in the library.
+    """
     files = {name: (resources.files(__package__) / name).read_text(encoding="utf-8") for name in _KINDS}
     # The inline styles of a notebook cell as a style sheet: the page's policy allows no others.
     files["style.css"] = style_sheet(".evidence ") + files["style.css"]
-    controls, buttons, admission = controls_of(models, start), Buttons(models), Admission(limits)
-    asked: dict[str, Events] = {f"/{name}": getattr(buttons, name) for name in ("answer", "poison", "certificate")}
+    controls, buttons, admission = controls_of(models, start), Buttons(models, library), Admission(limits)
+    names = ("search", "answer", "poison", "certificate")
+    asked: dict[str, Events] = {f"/{name}": getattr(buttons, name) for name in names}
 
     async def file(request: Request) -> Response:
         name = request.url.path[1:] or "page.html"

@@ -104,7 +104,8 @@
     $("save").disabled = true;
     $("certificate").replaceChildren();
     document.querySelectorAll(".panel").forEach((panel) => panel.classList.add("stale"));
-    if ($("live").checked) timer = setTimeout(ask, PAUSE);
+    if (!state.rows.length) say("Write a question, and press Find passages.");
+    else if ($("live").checked) timer = setTimeout(ask, PAUSE);
     else say("Press Ask for answers to what is on the page.");
   };
 
@@ -234,13 +235,16 @@
     return row;
   };
 
+  const replaceState = (event) => {
+    state = event.state;
+    fillRows();
+    setTimeout(changed);
+  };
+
+  const find = () => work("Searching …", "search", { state }, replaceState);
+
   const plant = (name) => work(`Planting ${name} …`, "poison",
-    { state, attack: name, rank: Math.max(1, Math.trunc(Number($("rank").value)) || 1) },
-    (event) => {
-      state = event.state;
-      fillRows();
-      setTimeout(changed);
-    });
+    { state, attack: name, rank: Math.max(1, Math.trunc(Number($("rank").value)) || 1) }, replaceState);
 
   // ---- start
 
@@ -276,6 +280,7 @@
       fillRows();
       changed();
     });
+    $("find").addEventListener("click", find);
     $("ask").addEventListener("click", ask);
     $("live").addEventListener("change", () => { if ($("live").checked) changed(); });
     $("stop").addEventListener("click", () => stop("Stopped."));

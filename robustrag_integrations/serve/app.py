@@ -20,10 +20,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.corpus.retrieval import Library
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA
-from robustrag_integrations.serve.chat import ChatResponse, chat_request, report_of, usage_of
+from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.serve.chat import ChatResponse, chat_request, plain_report, report_of, usage_of
 from robustrag_integrations.serve.endpoint import (
     Admission,
     Endpoint,
@@ -33,6 +35,7 @@ from robustrag_integrations.serve.endpoint import (
     RequestError,
     request_error,
 )
+from robustrag_integrations.text.prompts import Prompt
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -136,6 +139,13 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
         request = chat_request(body, limits, documents_allowed=service.documents_allowed)
         defense, response = defense_of(request.model), ChatResponse(request.model)
         async with admission.turn():
+            if request.is_about_chat and isinstance(defense.model, TextModel):
+                _LOG.info("a request about a chat (its title, tags or next questions): one plain call, no documents")
+                [said] = await defense.model.agenerate([Prompt(request.question)], "final")
+                if said.text is None:
+                    raise ModelError(said.error)
+                await reply.respond(response.whole(said.text, said.usage, plain_report()))
+                return
             searched = service.library.search if request.retrieve else lambda question: []
             passages = [*request.documents, *await asyncio.to_thread(searched, request.question)]
             if not request.stream:
@@ -149,9 +159,9 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
         notes = (*request.notes, *(["no defence: any passage may decide this answer"] if undefended else []))
         report = report_of(answer, passages, notes)
         if not request.stream:
-            await reply.respond(response.whole(answer, report))
+            await reply.respond(response.whole(answer.text, answer.spending.total, report))
             return
-        await reply.event(response.chunk({}, "stop", usage=usage_of(answer.spending), robustrag=report))
+        await reply.event(response.chunk({}, "stop", usage=usage_of(answer.spending.total), robustrag=report))
         await reply.end()
 
     routes = [

@@ -18,7 +18,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import plain
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.usage import Spending
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.serve.endpoint import Limits, RequestError
 
@@ -37,6 +37,8 @@ WARNED = frozenset({
 NEUTRAL: Mapping[str, Any] = {
     "n": 1, "logprobs": False, "response_format": {"type": "text"}, "stop": [], "tool_choice": "auto", "tools": [],
 }  # fmt: skip
+
+_OF_CHAT = 10  # times the length of a question: a request about a chat takes one call in place of one per source
 
 _Text = Annotated[str, StringConstraints(pattern=r"\S", max_length=20_000)]
 _Name = Annotated[str, StringConstraints(pattern=r"\S", max_length=500)]
@@ -88,6 +90,18 @@ class ChatRequest(BaseModel, strict=True, extra="allow"):
         return question
 
     @property
+    def is_about_chat(self) -> bool:
+        """True for a front end's own request about a chat: its title, tags, or what to ask next (Open WebUI's form).
+
+        Nothing in such a request marks it but its form: one message that is not to be streamed, a task above the chat.
+        Questions that people type are streamed, and templates that insert documents do not end with the chat.
+        """
+        text = self.question.strip()
+        alone = all(message.role in ("system", "developer") for message in self.messages[:-1])
+        framed = text.startswith("### Task:") and "<chat_history>" in text and text.endswith("</chat_history>")
+        return framed and alone and not self.stream and self.robustrag is None
+
+    @property
     def retrieve(self) -> bool:
         """True if the server's documents are searched too."""
         return self.robustrag is None or self.robustrag.retrieve is not False
@@ -134,8 +148,9 @@ def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: 
     if request.documents and not documents_allowed:
         wrong = "this server takes no documents with a request (--allow-documents)"
         raise RequestError(403, wrong, param="robustrag.documents")
-    if (size := len(request.question)) > limits.question_chars:
-        wrong = f"{size:,} characters in the question: at most {limits.question_chars:,} are read"
+    most = limits.question_chars * (_OF_CHAT if request.is_about_chat else 1)
+    if (size := len(request.question)) > most:
+        wrong = f"{size:,} characters in the question: at most {most:,} are read"
         raise RequestError(400, wrong, param="messages")
     if not request.retrieve and not request.documents:
         raise RequestError(400, "robustrag.retrieve is false and there are no documents", param="robustrag.retrieve")
@@ -148,14 +163,14 @@ class ChatResponse:
     def __init__(self, model: str) -> None:
         self._common = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": model}
 
-    def whole(self, answer: RobustAnswer, report: Mapping[str, Any]) -> dict[str, Any]:
+    def whole(self, text: str, usage: Usage, report: Mapping[str, Any]) -> dict[str, Any]:
         """Return the whole response."""
-        message = {"role": "assistant", "content": answer.text, "refusal": None}
+        message = {"role": "assistant", "content": text, "refusal": None}
         return {
             **self._common,
             "object": "chat.completion",
             "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
-            "usage": usage_of(answer.spending),
+            "usage": usage_of(usage),
             "robustrag": report,
         }
 
@@ -165,12 +180,18 @@ class ChatResponse:
         return {**self._common, "object": "chat.completion.chunk", "choices": [choice], **more}
 
 
-def usage_of(spending: Spending) -> dict[str, Any] | None:
+def usage_of(usage: Usage) -> dict[str, Any] | None:
     """Return the tokens of all calls of an answer; None where a call did not tell."""
-    read, made = spending.total.prompt, spending.total.completion
+    read, made = usage.prompt, usage.completion
     if read is None or made is None:
         return None
     return {"prompt_tokens": read, "completion_tokens": made, "total_tokens": read + made}
+
+
+def plain_report() -> dict[str, Any]:
+    """Return the extension field of a reply to a request about a chat."""
+    told = "a request about a chat: one plain call to the model, without documents and without a radius"
+    return {"schema": SCHEMA, "plain": True, "radius": 0, "warnings": [told], "passages": []}
 
 
 def report_of(answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations import models
+from robustrag_integrations.cli import COMMANDS
 from robustrag_integrations.cli import ask as ask_command
 from tests.helpers.openai_server import LoopbackServer
 
@@ -39,6 +41,52 @@ def test_wrong_usage_exits_with_2_and_says_so_on_standard_error(command, argumen
     assert error.startswith("robustrag")
     assert ": error: " in error
     assert hint.endswith(" --help")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["aks", "q"], "there is no command 'aks'; did you mean ask?"),
+        (["help"], "there is no command 'help' (demo, "),
+        (["ask", "q", "--docs", ".", "--min_radius", "1"], "there is no --min_radius; did you mean --min-radius?"),
+        (["ask", "q", "--docs", ".", "--top_k=3"], "there is no --top_k; did you mean --top-k?"),
+        (["ask", "q", "--docs", ".", "--alpha", "0.3"], "--alpha is a setting, not an option: --set alpha=0.3"),
+        (["ask", "--alpha=0.3", "q", "--docs", "."], "--alpha is a setting, not an option: --set alpha=0.3"),
+        (["ask", "--min-support", "3", "q", "--docs", "."], "--set min_support=3"),
+        (["ask", "q", "--docs", ".", "--modl", "x"], "there is no --modl; did you mean --model?"),
+        (["ask", "q", "--docs", ".", "--api-key", "x"], "there is no --api-key"),
+        (["ask", "Who", "runs", "it?", "--docs", "."], "unexpected 'runs'; put the question in quotes"),
+        (["ask", "--docs", ".", "Who runs it?"], "put it before --docs, which takes all that follows"),
+        (["ask", "q", "--docs", ".", "--defense", "keyword", "consensus"], "--defense takes one value"),
+        (["ask", "q", "--docs", ".", "--json", "true"], "unexpected 'true': --json takes no value"),
+        (["ask", "q", "--docs", ".", "--model", "gpt-4o"], "did you mean openai:gpt-4o?"),
+        (["ask", "q", "--docs", ".", "--settings", "a.jsonl"], "--settings a.jsonl: a settings file is YAML"),
+        (["ask", "q", "--docs", ".", "--embedding-url", "http://x/v1"], "goes with --embedding openai:NAME"),
+        (["ask", "q", "--docs", ".", "--embedding", "openai:"], "must be a sentence-transformers model or openai:NAME"),
+        (["mcp", "--docs", ".", "--port", "1"], "there is no --port"),
+        (["playground", "--embedding", "x"], "--embedding goes with --docs"),
+        (["demo", "--fly"], "there is no --fly"),
+    ],
+)
+def test_a_natural_mistake_is_named_with_the_fix(command, arguments: list[str], said: str) -> None:
+    result = command(*arguments)
+    assert (result.code, result.out) == (2, "")
+    error, hint = result.err.splitlines()
+    assert said in error
+    command_line = f"robustrag {arguments[0]}" if arguments[0] in COMMANDS else "robustrag"
+    assert hint.endswith(f"try: {command_line} --help")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_short_and_help_all_shows_every_option(command, name: str, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    short, everything = command(name, "--help").out, command(name, "--help-all").out
+    assert "--help-all" in short
+    assert set(re.findall(r"--[a-z-]+", short)) <= set(re.findall(r"--[a-z-]+", everything))
+    if name == "ask":
+        assert 20 <= len(short.splitlines()) <= 30
+        assert "--per-source" in everything
+        assert "--per-source" not in short
 
 
 def test_an_interrupt_ends_without_a_stack_trace(command, docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

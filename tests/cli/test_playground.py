@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def test_it_offers_the_bundled_reader_on_this_machine_alone(
     served: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["playground", "--port", "0"]) == 0
-    [((models, start), _)] = served
+    [((models, _, start), _)] = served
     assert list(models.named) == ["bundled"]
     assert len(start.rows) > start.top_k
     assert not any(row.planted for row in start.rows)
@@ -39,11 +40,18 @@ def test_it_offers_the_bundled_reader_on_this_machine_alone(
 def test_models_are_offered_by_name_and_the_address_goes_to_those_that_take_it(served: list[Any]) -> None:
     given = ["--model", "bundled", "--model", "openai:m", "--base-url", "http://localhost:1/v1"]
     assert main(["playground", "--port", "0", *given]) == 0
-    [((models, _), _)] = served
+    [((models, _, _), _)] = served
     assert {name: named.base_url for name, named in models.named.items()} == {
         "bundled": None,
         "openai:m": "http://localhost:1/v1",
     }
+
+
+def test_it_begins_empty_with_documents_of_ones_own(served: list[Any], docs: Path) -> None:
+    assert main(["playground", "--port", "0", "--docs", str(docs)]) == 0
+    [((_, library, start), _)] = served
+    assert (start.question, start.rows) == ("", ())
+    assert {p.source for p in library.search("Who runs the mill?")} >= {"note0.txt", "note4.txt"}
 
 
 def test_wrong_usage_is_named(served: list[Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,12 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from robustrag_integrations import Passage
+from robustrag_integrations.corpus import BM25Index, Library
 from robustrag_integrations.evaluation.run.cache import CallCache
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.playground.answering import Models
 from robustrag_integrations.playground.state import Row, State
 
 NAMES = ("python:tests.playground.gullible:answer", "python:tests.playground.gullible:slow")
+
+LIBRARY = Library(BM25Index([Passage(f"Anna Lind runs the mill. Page {n}.", source=f"note{n}.txt") for n in range(5)]))
+"""Documents in which the page finds passages."""
 
 
 @pytest.fixture

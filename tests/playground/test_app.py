@@ -22,12 +22,13 @@ from robustrag_integrations.playground.state import State
 from robustrag_integrations.serve.endpoint import Limits
 from tests.helpers.endpoint import running
 from tests.playground import gullible
+from tests.playground.conftest import LIBRARY
 
 
 @pytest.fixture
 def address(models: Models, state: State) -> Iterator[str]:
     limits = Limits(body_bytes=100_000, concurrent=1)
-    with running(create_app(models, state, limits=limits)) as listening:
+    with running(create_app(models, LIBRARY, state, limits=limits)) as listening:
         yield listening.removeprefix("http://")
 
 
@@ -69,7 +70,7 @@ def test_the_page_and_the_log_say_why_a_model_cannot_be_loaded(
 
     monkeypatch.setattr(NamedModel, "load", load)
     name = "python:tests.playground.gullible:answer"
-    with running(create_app(Models({name: NamedModel(name)}), state)) as listening:
+    with running(create_app(Models({name: NamedModel(name)}), LIBRARY, state)) as listening:
         body = {"state": state.as_dict(), "corruption_size": 1, "attack": "injection"}
         _, _, said = sent(listening.removeprefix("http://"), "POST", path, body)
     for text in (said.decode(), caplog.text):

@@ -16,6 +16,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.playground.answering import Buttons, Models
 from robustrag_integrations.playground.state import Row, State, StateError, state_of
+from tests.playground.conftest import LIBRARY
 
 
 def events(found: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -27,7 +28,7 @@ def events(found: AsyncIterator[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def pressed(models: Models, button: str, state: State, **more: Any) -> list[dict[str, Any]]:
     asked = json.loads(json.dumps({"state": state.as_dict(), **more}))
-    found = events(getattr(Buttons(models), button)(asked))
+    found = events(getattr(Buttons(models, LIBRARY), button)(asked))
     json.dumps(found, allow_nan=False)
     return found
 
@@ -55,6 +56,16 @@ def test_one_click_fools_vanilla_and_not_the_defence(models: Models, state: Stat
         "defended",
     }
     assert "planted" in json.dumps(found["defended"]["evidence"])
+
+
+def test_passages_are_found_in_the_documents(models: Models, state: State) -> None:
+    [event] = pressed(models, "search", replace(state, question="Who runs the mill?"))
+    found = state_of(event["state"])
+    assert [row.source for row in found.rows] == [f"note{n}.txt" for n in range(5)]
+    assert found.question == "Who runs the mill?"
+    for question, said in (("", "the question is empty"), ("xyzzy", "no passage shares a word")):
+        with pytest.raises(StateError, match=said):
+            pressed(models, "search", replace(state, question=question))
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from robustrag_integrations.playground.state import Row, State
 from tests.evaluation.hostile import TEXTS
 from tests.helpers.endpoint import running
 from tests.needs import find_chromium, or_skip
+from tests.playground.conftest import LIBRARY
 
 PATIENCE = 60  # seconds
 _WATCH = """
@@ -99,7 +100,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def address(models: Models, state: State) -> Iterator[str]:
-    with running(create_app(models, state)) as listening:
+    with running(create_app(models, LIBRARY, state)) as listening:
         yield listening
 
 
@@ -182,7 +183,7 @@ def test_hostile_passages_run_nothing_and_break_nothing(
         answer="<b onmouseover=attacked(2)>", target="‮" * 40,
     )  # fmt: skip
     with (
-        running(create_app(models, hostile)) as address,
+        running(create_app(models, LIBRARY, hostile)) as address,
         opened(chromium, address, width=width) as tab,
     ):
         assert tab.problem == ""

@@ -68,6 +68,63 @@ def test_the_undefended_model_says_that_it_is(address: str) -> None:
     assert "no defence: any passage may decide this answer" in done.robustrag["warnings"]
 
 
+CHAT = """### Task:
+Suggest a title.
+### Output:
+JSON format: { "title": "..." }
+### Chat History:
+<chat_history>
+USER: Who runs the mill?
+ASSISTANT: Anna Lind
+</chat_history>"""
+
+
+def test_a_front_ends_request_about_its_chat_is_one_plain_call(caplog: pytest.LogCaptureFixture) -> None:
+    asked: list[str] = []
+
+    def model(prompt: str) -> Response:
+        asked.append(prompt)
+        return Response('{"title": "The mill"}', usage=Usage(prompt=10, completion=2))
+
+    caplog.set_level("INFO", "robustrag_integrations")
+    with serving(service(CallableModel(model))) as listening, client_of(listening) as client:
+        for system in ([], [{"role": "system", "content": "Be brief."}]):
+            messages = [*system, {"role": "user", "content": CHAT}]
+            done = client.chat.completions.create(model="robustrag-keyword", messages=messages, stream=False)
+            assert done.choices[0].message.content == '{"title": "The mill"}'
+            assert (done.usage.prompt_tokens, done.robustrag["plain"], done.robustrag["radius"]) == (10, True, 0)
+    assert asked == [CHAT, CHAT]
+    assert "Secret page" not in "".join(asked)
+    assert caplog.text.count("a request about a chat (its title, tags or next questions): one plain call") == 2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"stream": True},
+        {"messages": [*ASKED, {"role": "assistant", "content": "Anna"}, {"role": "user", "content": CHAT}]},
+        {"messages": [{"role": "user", "content": f"{CHAT} Who runs the mill?"}]},
+        {"messages": [{"role": "user", "content": f"Who runs the mill? {CHAT}"}]},
+        {"messages": [{"role": "user", "content": CHAT.replace("<chat_history>", "<context>")}]},
+        {"extra_body": {"robustrag": {"retrieve": True}}},
+    ],
+    ids=["typed", "in a conversation", "a question behind", "a question before", "documents", "with documents"],
+)
+def test_a_question_is_never_taken_for_a_request_about_a_chat(given: dict) -> None:
+    asked: list[str] = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        return "Anna Lind"
+
+    messages = [{"role": "user", "content": CHAT}]
+    with serving(service(CallableModel(model))) as listening, client_of(listening) as client:
+        done = client.chat.completions.create(**{"model": "robustrag-keyword", "messages": messages, **given})
+        list(done) if given.get("stream") else None
+    assert len(asked) >= len(TEXTS)
+    assert all("Secret page" in prompt for prompt in asked[: len(TEXTS)])
+
+
 async def words(prompt: str) -> AsyncIterator[str]:
     for word in ("Anna", " ", "Lind", "."):
         await asyncio.sleep(0)

@@ -67,7 +67,7 @@ def may_pass(error: BaseException) -> bool:
 class Connection:
     """One model's connection to its server. Time limits and retries are the model's."""
 
-    def __init__(self, model: str, base_url: str | None, api_key: str | None, *, chats: bool) -> None:
+    def __init__(self, model: str, base_url: str | None, api_key: str | None, *, path: str) -> None:
         if api_key is not None and not isinstance(api_key, str):  # its value is a secret
             raise TypeError(f"api_key must be a str or None, got {type(api_key).__name__}")
         given = base_url or os.environ.get("OPENAI_BASE_URL")
@@ -80,12 +80,17 @@ class Connection:
             )
         self.address = _checked_address(given) if given else "api.openai.com"
         base = given.rstrip("/") if given else "https://api.openai.com/v1"
-        self._url = base + ("/chat/completions" if chats else "/completions")
+        self._url = base + path
         self._idle = PerLoop(deque[tuple[float, httpx.AsyncClient]])  # since when, the newest last
 
-    async def reply(self, request: Mapping[str, Any], read: Callable[[bytes], Result]) -> Result:
-        """Send a request, and return its reply as parsed by `read`, in a thread if it is large; raises ModelError."""
-        body = b"".join([piece async for piece in self._body(request, _largest_reply(request))])
+    async def reply(
+        self, request: Mapping[str, Any], read: Callable[[bytes], Result], *, largest: int | None = None
+    ) -> Result:
+        """Send a request, and return its reply as parsed by `read`, in a thread if it is large; raises ModelError.
+
+        `largest` is the most bytes that are read; None: what the request's tokens take.
+        """
+        body = b"".join([piece async for piece in self._body(request, largest or _largest_reply(request))])
         return await _read(read, body)
 
     async def events(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:

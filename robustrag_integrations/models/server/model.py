@@ -88,7 +88,8 @@ class OpenAIModel(CalledModel):
             worth_retrying=may_pass,
         )
         self._chats = api == "chat"
-        self._connection = Connection(model, base_url, api_key, chats=self._chats)
+        path = "/chat/completions" if self._chats else "/completions"
+        self._connection = Connection(model, base_url, api_key, path=path)
         self._refused: frozenset[str] = frozenset()
         self._has_probed = False
         self._probing = PerLoop(asyncio.Lock)

@@ -213,7 +213,7 @@ def test_the_deadline_of_a_request_includes_the_reading_of_its_reply() -> None:
     release = threading.Event()
 
     async def ask(url: str) -> float:
-        connection = Connection("m", url, None, chats=True)
+        connection = Connection("m", url, None, path="/chat/completions")
         request = {"model": "m", "messages": []}
         began = time.perf_counter()
         try:

@@ -1,0 +1,98 @@
+"""An embedding model behind an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from robustrag_integrations._util.errors import ModelError
+from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass, parsed
+from robustrag_integrations.models.threads import BACKGROUND
+
+Vectors = NDArray[np.float32]
+
+_AT_ONCE = 64  # texts of one request
+_LARGEST_REPLY = 64 << 20  # bytes
+_SECONDS = 60.0  # for one request
+
+
+class ServedEmbedding:
+    """A model behind an OpenAI-compatible server (`POST /embeddings`), with the key in OPENAI_API_KEY."""
+
+    def __init__(self, model: str, base_url: str | None = None) -> None:
+        if not model.strip():
+            raise ModelError("the embedding model has no name: give openai:NAME, as the server calls it")
+        self._model = model
+        self._connection = Connection(model, base_url, None, path="/embeddings")
+
+    def of_passages(self, texts: Sequence[str]) -> Vectors:
+        """Return a row for each text; one that the server refuses, such as one too long, is nowhere near a question."""
+        rows: list[Any] = []
+        for start in range(0, len(texts), _AT_ONCE):
+            rows += self._rows(list(texts[start : start + _AT_ONCE]))
+        found = [row for row in rows if row is not None]
+        if rows and not found:
+            raise ModelError("the embedding model refuses every passage: shorter ones may help")
+        if len({len(row) for row in found}) > 1:
+            raise ModelError("the embedding server sent vectors of different lengths")
+        nothing = [0.0] * len(found[0]) if found else []
+        return _normal(np.array([nothing if row is None else row for row in rows], dtype=np.float32))
+
+    def of_question(self, text: str) -> Vectors:
+        """Return the vector of a question."""
+        row: Vectors = _normal(np.array(self._asked([text]), dtype=np.float32))[0]
+        return row
+
+    def _rows(self, texts: list[str]) -> list[Any]:
+        try:
+            return self._asked(texts)
+        except ServerError as error:
+            if error.status not in (400, 413, 422):
+                raise
+        return [None] if len(texts) == 1 else [row for text in texts for row in self._rows([text])]
+
+    def _asked(self, texts: list[str]) -> list[list[float]]:
+        async def asked() -> list[list[float]]:
+            request = {"model": self._model, "input": texts, "encoding_format": "float"}
+            tries = AsyncRetrying(
+                retry=retry_if_exception(may_pass),
+                stop=stop_after_attempt(3),
+                wait=wait_random_exponential(0.5, 20),
+                reraise=True,
+            )
+            async for attempt in tries:
+                with attempt:
+                    read = partial(_vectors, count=len(texts))
+                    sent = self._connection.reply(request, read, largest=_LARGEST_REPLY)
+                    return await asyncio.wait_for(sent, _SECONDS)
+            raise AssertionError  # the last attempt raises
+
+        return BACKGROUND.run(asked())
+
+
+def _vectors(body: bytes, count: int) -> list[list[float]]:
+    """Read a reply of as many vectors, in the order of the texts; raises ModelError for anything else."""
+    data = parsed(body).get("data")
+    rows = {
+        index: each.get("embedding")
+        for place, each in enumerate(data if isinstance(data, list) else [])
+        if isinstance(each, Mapping) and isinstance(index := each.get("index", place), int)
+    }
+    found = [rows.get(place) for place in range(count)]
+    for row in found:
+        if not (isinstance(row, list) and row and all(isinstance(n, (int, float)) and math.isfinite(n) for n in row)):
+            raise ModelError(f"the embedding server sent no {count} vectors of numbers")
+    return [list(map(float, row)) for row in found if row is not None]
+
+
+def _normal(rows: Vectors) -> Vectors:
+    length = np.linalg.norm(rows, axis=-1, keepdims=True)
+    normal: Vectors = rows / np.where(length == 0, np.float32(1), length)
+    return normal

@@ -1,0 +1,157 @@
+"""Retrieval by words and by meaning: what is found, what a hostile text can move, and servers that misbehave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from robustrag_integrations import Passage
+from robustrag_integrations._util.errors import ModelError
+from robustrag_integrations.corpus import BM25Index, HybridIndex
+from robustrag_integrations.corpus.embedding import embedding_of
+from tests.helpers.openai_server import LoopbackServer, Reply
+
+CONCEPTS = (
+    {"ceo", "chief", "executive", "head", "leads"},
+    {"holiday", "leave", "vacation", "days"},
+    {"mill", "grain", "flour"},
+)
+TEXTS = (
+    "Our chief executive since May is Ruth Penn.",
+    "Staff have 28 days of leave a year.",
+    "The mill grinds grain.",
+    "Nobody is at the door.",
+)
+
+
+def vector(text: str) -> list[float]:
+    """How many words of each concept a text has; a last number for the rest."""
+    words = "".join(c if c.isalnum() else " " for c in text.lower()).split()
+    counts = [float(sum(word in concept for word in words)) for concept in CONCEPTS]
+    return [*counts, 0.1 * len(words)]
+
+
+def embedded(request: dict[str, Any]) -> Reply:
+    rows = [{"index": n, "embedding": vector(text)} for n, text in enumerate(request["input"])]
+    return Reply(body=json.dumps({"object": "list", "data": rows[::-1]}).encode())
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(no_server_settings: None) -> None:
+    """No server in the environment."""
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[[Callable[[Any], Reply]], str]]:
+    servers = []
+
+    def start(reply: Callable[[Any], Reply]) -> str:
+        servers.append(LoopbackServer(reply, whole_requests=True))
+        return servers[-1].url
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def index(texts: tuple[str, ...], url: str) -> HybridIndex:
+    return HybridIndex([Passage(t, source=f"{n}.txt") for n, t in enumerate(texts)], embedding_of("openai:e", url))
+
+
+def test_a_question_finds_what_shares_no_word_with_it(serving) -> None:
+    url = serving(embedded)
+    assert index(TEXTS, url).search("Who leads?", 1)[0].text == TEXTS[0]
+    assert BM25Index([Passage(text) for text in TEXTS]).search("Who leads?", 1) == []
+    found = index(TEXTS * 3, url).search("Who leads?", 3, per_source=1)
+    assert [p.source for p in found] == ["0.txt", "4.txt", "8.txt"]
+
+
+def test_a_passage_that_fits_in_both_ways_comes_first(serving) -> None:
+    texts = ("The door is open.", "Staff have vacation of 28 days.", "Of leave there are 28 days of vacation.", "No.")
+    found = index(texts, serving(embedded)).search("How much leave is there?", 4)
+    assert found[0].text == texts[2]
+    assert len(found) == 4
+
+
+def test_a_hostile_text_moves_no_other_vector(serving) -> None:
+    embedding = embedding_of("openai:e", serving(embedded))
+    usual = embedding.of_passages(TEXTS)
+    hostile = embedding.of_passages([*TEXTS[:3], "ceo " * 500])
+    assert np.array_equal(usual[:3], hostile[:3])
+    assert np.allclose(np.linalg.norm(hostile, axis=1), 1)
+
+
+def test_a_passage_that_the_server_refuses_costs_itself(serving) -> None:
+    def picky(request: dict[str, Any]) -> Reply:
+        if any("poison" in text for text in request["input"]):
+            return Reply("too long", status=400)
+        return embedded(request)
+
+    found = index((*TEXTS, "poison ceo"), serving(picky)).search("Who leads?", 5)
+    assert found[0].text == TEXTS[0]
+    with pytest.raises(ModelError, match="refuses every passage"):
+        index(("poison",), serving(picky))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"{}",
+        b'{"data": [{"index": 0, "embedding": []}]}',
+        b'{"data": [{"index": 0, "embedding": ["1"]}]}',
+        b'{"data": [{"index": 0, "embedding": [NaN]}]}',
+        b'{"data": [{"index": 7, "embedding": [1]}]}',
+        b'{"data": [{"index": [], "embedding": [1]}]}',
+        b'{"data": {"0": 1}}',
+        b"<html>",
+    ],
+)
+def test_a_reply_that_holds_no_vectors_is_an_error_in_words(serving, body: bytes) -> None:
+    with pytest.raises(ModelError, match=r"sent no 1 vectors of numbers|server sent"):
+        index(("text",), serving(lambda request: Reply(body=body)))
+
+
+def test_texts_go_in_batches_and_busy_servers_are_asked_again(serving) -> None:
+    asked: list[int] = []
+
+    def busy(request: dict[str, Any]) -> Reply:
+        asked.append(len(request["input"]))
+        return Reply("wait", status=429) if len(asked) == 1 else embedded(request)
+
+    rows = embedding_of("openai:e", serving(busy)).of_passages([f"text {n}" for n in range(70)])
+    assert rows.shape == (70, 4)
+    assert asked == [64, 64, 6]
+
+
+def test_a_model_of_sentence_transformers_is_loaded_from_its_folder(tmp_path: Path) -> None:
+    library = pytest.importorskip("sentence_transformers", reason="the extra embedding is not installed")
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    from tests.helpers.tiny_models import tiny_tokenizer
+
+    static = StaticEmbedding(tiny_tokenizer().backend_tokenizer, embedding_dim=16)
+    library.SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "model"))
+    embedding = embedding_of(str(tmp_path / "model"))
+    rows = embedding.of_passages(TEXTS)
+    assert rows.shape == (4, 16)
+    assert rows[1] @ embedding.of_question(TEXTS[1]) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all"])
+def test_a_folder_that_is_not_there_is_named(name: str) -> None:
+    pytest.importorskip("sentence_transformers", reason="the extra embedding is not installed")
+    with pytest.raises(ModelError, match=f"cannot load the embedding model '{name}': there is no such folder"):
+        embedding_of(name)
+
+
+def test_a_served_model_needs_a_name_and_a_key_or_an_address() -> None:
+    with pytest.raises(ModelError, match="has no name"):
+        embedding_of("openai: ", "http://127.0.0.1:9/v1")
+    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+        embedding_of("openai:e")
