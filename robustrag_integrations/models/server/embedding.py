@@ -94,5 +94,4 @@ def _vectors(body: bytes, count: int) -> list[list[float]]:
 
 def _normal(rows: Vectors) -> Vectors:
     length = np.linalg.norm(rows, axis=-1, keepdims=True)
-    normal: Vectors = rows / np.where(length == 0, np.float32(1), length)
-    return normal
+    return (rows / np.where(length == 0, 1, length)).astype(np.float32)
