@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, cast
 from uuid import UUID
@@ -119,12 +119,9 @@ def is_shown(run_manager: Any, config: RunnableConfig) -> bool:
     return NOSTREAM not in (config.get("tags") or ()) and any(map(_shows_tokens, run_manager.inheritable_handlers))
 
 
-def as_run(pieces: AnswerStream, run_manager: Any, config: RunnableConfig, question: str) -> Iterator[str]:
-    """Yield the pieces of an answer. Handlers that show tokens are told them as those of a chat model's run `answer`,
-    whatever is done with the answer behind it."""
-    if not is_shown(run_manager, config):
-        yield from pieces
-        return
+def as_run(pieces: AnswerStream, run_manager: Any, question: str) -> Iterator[str]:
+    """Yield the pieces of an answer; handlers are told them as those of a chat model's run `answer`, whatever is done
+    with the answer behind it."""
     messages = [[HumanMessage(question)]]
     [run] = run_manager.get_child().on_chat_model_start({}, messages, name=ANSWER_RUN)
     text = ""
@@ -140,27 +137,48 @@ def as_run(pieces: AnswerStream, run_manager: Any, config: RunnableConfig, quest
     run.on_llm_end(_result(text, pieces.answer, run.run_id))
 
 
-async def aas_run(
-    pieces: AsyncAnswerStream, run_manager: Any, config: RunnableConfig, question: str
-) -> AsyncGenerator[str, None]:
-    """`as_run` in an event loop."""
-    if not is_shown(run_manager, config):
-        async for piece in pieces:
-            yield piece
-        return
-    messages = [[HumanMessage(question)]]
-    [run] = await run_manager.get_child().on_chat_model_start({}, messages, name=ANSWER_RUN)
-    text = ""
-    try:
-        async for piece in pieces:
-            text += piece
-            await run.on_llm_new_token(piece, chunk=_chunk(piece, run.run_id))
-            yield piece
-    except BaseException as error:
-        await run.on_llm_error(error)
-        raise
-    await run.on_llm_new_token("", chunk=_chunk("", run.run_id, **answer_fields(text, pieces.answer)))
-    await run.on_llm_end(_result(text, pieces.answer, run.run_id))
+class AsyncAnswerRun:
+    """`as_run` in an event loop. No generator, which an event loop that ends would close while it closes the stream."""
+
+    def __init__(self, pieces: AsyncAnswerStream, run_manager: Any, question: str) -> None:
+        self._pieces, self._manager, self._question = pieces, run_manager.get_child(), question
+        self._run: Any = None  # False when it is over
+        self._text = ""
+
+    def __aiter__(self) -> AsyncAnswerRun:
+        return self
+
+    async def __anext__(self) -> str:
+        if self._run is None:
+            messages = [[HumanMessage(self._question)]]
+            [self._run] = await self._manager.on_chat_model_start({}, messages, name=ANSWER_RUN)
+        if not self._run:
+            raise StopAsyncIteration
+        run = self._run
+        try:
+            piece = await anext(self._pieces)
+        except StopAsyncIteration:
+            await run.on_llm_new_token(
+                "", chunk=_chunk("", run.run_id, **answer_fields(self._text, self._pieces.answer))
+            )
+            await run.on_llm_end(_result(self._text, self._pieces.answer, run.run_id))
+            self._run = False
+            raise
+        except BaseException as error:
+            await self._failed(error)
+            raise
+        self._text += piece
+        await run.on_llm_new_token(piece, chunk=_chunk(piece, run.run_id))
+        return piece
+
+    async def aclose(self) -> None:
+        """End the run of an answer that nobody waits for."""
+        await self._failed(GeneratorExit())
+
+    async def _failed(self, error: BaseException) -> None:
+        if self._run:
+            run, self._run = self._run, False
+            await run.on_llm_error(error)
 
 
 def _chunk(text: str, run_id: UUID, **fields: Any) -> ChatGenerationChunk:

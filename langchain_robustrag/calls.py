@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
 from langchain_core.prompt_values import PromptValue, StringPromptValue
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
 
 from langchain_robustrag.audit import announced
@@ -33,6 +34,7 @@ from robustrag_integrations.models.reply import Piece
 from robustrag_integrations.models.threads import acalled
 
 ISOLATED = "robustrag:isolated"
+_PLAIN = (ChatPromptTemplate, PromptTemplate)  # which do nothing but fill in values
 
 RunManager: TypeAlias = CallbackManagerForChainRun | AsyncCallbackManagerForChainRun
 
@@ -42,8 +44,9 @@ class CallOptions:
     """How a chain calls its model.
 
     Attributes:
-        max_concurrency: model calls of the chain under way at a time, over all its callers; a `max_concurrency` in the
-            config lowers it. A `HuggingFacePipeline` is always asked one by one.
+        max_concurrency: model calls of the chain under way at a time, over all its questions; that of the config
+            lowers it. None: ten for each question, which waits for no other one's calls. A
+            `HuggingFacePipeline` is always asked one by one.
         timeout: seconds for one call from beginning to end, None for no limit. A group that takes longer has failed.
             The model's own time-out usually is for one read: a server that trickles never exceeds it. A synchronous
             call cannot be stopped from outside; it is given up, and its thread ends when the model returns.
@@ -53,13 +56,15 @@ class CallOptions:
             `robustness.determinism` still says what holds.
     """
 
-    max_concurrency: int = 10
+    max_concurrency: int | None = None
     timeout: float | None = None
     attempts: int = 3
     accept_sampling: bool = False
 
     def __post_init__(self) -> None:
-        check_at_least(1, max_concurrency=self.max_concurrency, attempts=self.attempts)
+        if self.max_concurrency is not None:
+            check_at_least(1, max_concurrency=self.max_concurrency)
+        check_at_least(1, attempts=self.attempts)
         check_flag(accept_sampling=self.accept_sampling)
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
 
@@ -89,6 +94,7 @@ class LangChainModel(CalledModel):
             attempts=1 if traits.retries else attempts,
         )
         self._traits, self._config, self._run_manager = traits, config, run_manager
+        self._heard = bool(run_manager.handlers)
         self._asked = llm if structured is None else structured.around(llm)
 
     @property
@@ -127,9 +133,14 @@ class LangChainModel(CalledModel):
         return super()._failure(error)
 
     def _asking(self, call: Call, *, streamed: bool = False) -> tuple[Runnable[Any, Any], Any]:
-        """Return the runnable to invoke, and its input. What is streamed, the final answer, has no request."""
+        """Return the runnable to invoke, and its input. What is streamed, the final answer, has no request.
+
+        Where nobody learns of the runs of a group and of its prompt, there are none.
+        """
         prompt = call.prompt
         request = prompt.request if isinstance(prompt, FilledPrompt) else ""
+        if isinstance(prompt, FilledPrompt) and not (streamed or self._heard) and type(prompt.template) in _PLAIN:
+            return self._asked, with_request(prompt.template.format_prompt(**prompt.values), request)
         asked = self._asked if streamed else _Requesting(self._asked, request)
         if not isinstance(prompt, FilledPrompt):
             return RunnablePassthrough() | asked, StringPromptValue(text=prompt.text)

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 
 from langchain_robustrag.callbacks import (
     REPORT_EVENT,
-    aas_run,
+    AsyncAnswerRun,
     as_run,
     asend_report,
     attach,
@@ -229,7 +229,7 @@ class RobustDocuments(OneRun[Any]):
         try:
             if is_shown(run_manager, config):
                 pieces = AnswerStream(stream(plan, performer))
-                for _ in as_run(pieces, run_manager, config, question):
+                for _ in as_run(pieces, run_manager, question):
                     pass
                 answer = pieces.answer
             else:
@@ -250,7 +250,7 @@ class RobustDocuments(OneRun[Any]):
         try:
             if is_shown(run_manager, config):
                 pieces = AsyncAnswerStream(astream(plan, performer))
-                async for _ in aas_run(pieces, run_manager, config, question):
+                async for _ in AsyncAnswerRun(pieces, run_manager, question):
                     pass
                 answer = pieces.answer
             else:
@@ -271,7 +271,7 @@ class RobustDocuments(OneRun[Any]):
     def _pieces(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Iterator[Any]:
         plan, performer, question = self._call(inputs, run_manager, config)
         pieces = AnswerStream(stream(plan, performer))
-        texts = as_run(pieces, run_manager, config, question)
+        texts = as_run(pieces, run_manager, question) if is_shown(run_manager, config) else pieces
         try:
             parser_config = child_config(config, run_manager, "parse")
             for piece in texts if self.structured else self.output_parser.transform(texts, parser_config):
@@ -299,7 +299,7 @@ class RobustDocuments(OneRun[Any]):
     async def _apieces(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> AsyncIterator[Any]:
         plan, performer, question = self._call(inputs, run_manager, config)
         pieces = AsyncAnswerStream(astream(plan, performer))
-        texts = aas_run(pieces, run_manager, config, question)
+        texts = AsyncAnswerRun(pieces, run_manager, question) if is_shown(run_manager, config) else pieces
         try:
             parser_config = child_config(config, run_manager, "parse")
             async for piece in texts if self.structured else self.output_parser.atransform(texts, parser_config):

@@ -16,7 +16,7 @@ from robustrag_integrations._util.errors import INTERRUPTS, ModelError
 from robustrag_integrations._util.redaction import presentable, redacted, secrets_of, shown_in_one_line
 from robustrag_integrations.answers.determinism import Repeats, checked_samples
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until, not_asked
-from robustrag_integrations.models.caller import TRANSIENT, CallLimits, await_within, is_busy, pause_before_try
+from robustrag_integrations.models.caller import AT_ONCE, TRANSIENT, CallLimits, await_within, is_busy, pause_before_try
 from robustrag_integrations.models.reply import Ending, Piece
 from robustrag_integrations.models.threads import BACKGROUND, END, acalled, called, in_thread
 from robustrag_integrations.text.prompts import Prompt
@@ -55,7 +55,8 @@ class CalledModel(TextModel):
     A call that fails is a `Response` with an error, and costs its own group alone.
 
     Args:
-        limits: the most calls under way, and their time; shared by all who call the client.
+        limits: the most calls under way, and their time; shared by all who call the client. Without a limit on their
+            number this object has at most ten under way.
         name: the model's name in reports.
         ask, aask: from a call to its reply, and the same as a coroutine function. At least one is given: synchronous
             calls run a coroutine in a loop in the background, and asynchronous ones run a function in threads.
@@ -83,6 +84,7 @@ class CalledModel(TextModel):
     ) -> None:
         self._limits, self._name, self._cap, self._clients = limits, name, cap, tuple(clients)
         self._attempts, self._worth_retrying = attempts, worth_retrying
+        self._own = asyncio.Semaphore(AT_ONCE) if limits.calls is None else None
         in_threads = partial(limits.in_thread, ask) if ask else None
         self._sync_ask, self._async_ask = in_threads or aask, aask or in_threads
         pieces = partial(limits.iterate_in_thread, stream) if stream else None
@@ -166,7 +168,9 @@ class CalledModel(TextModel):
                 for reply, call in zip(replies, calls, strict=True)
             ]
 
-        at_once = self._limits.lowered(self._cap) if until else count  # the rule is asked before each further call
+        at_once = (
+            (self._limits.lowered(self._cap) or AT_ONCE) if until else count
+        )  # the rule is asked before each further call
         wave = (until and until.wave_size) or count
         sent = due = 0
         began = overdue = 0.0
@@ -224,7 +228,7 @@ class CalledModel(TextModel):
     async def _tried(self, ask: Callable[[], Awaitable[Result]], tries: _Tries) -> Result:
         while True:
             try:
-                async with self._limits.slot(self._cap):
+                async with self._limits.slot(self._cap, self._own):
                     tries.begin()
                     return await ask()
             except Exception as error:

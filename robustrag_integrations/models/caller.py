@@ -31,6 +31,7 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 
 TRANSIENT: tuple[type[Exception], ...] = (ConnectionError, TimeoutError, asyncio.TimeoutError)
+AT_ONCE = 10  # calls of one object where its client has no limit
 MOST_LEFT = 32  # calls that were given up and still run, from which on others fail, unless more may be under way
 LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets no other try
 _FIRST_WAIT, _LAST_WAIT = 0.5, 20.0  # the longest pauses before the second and before any try
@@ -69,16 +70,16 @@ class CallLimits:
     """The limits of one client's calls, shared by all who call it.
 
     Args:
-        calls: how many may be under way at a time in an event loop; synchronous callers share one.
+        calls: how many may be under way at a time in an event loop; synchronous callers share one. None: no limit.
         timeout: seconds for one try, or for a whole stream; None: no limit.
     """
 
-    def __init__(self, calls: int = 1, timeout: float | None = None) -> None:
+    def __init__(self, calls: int | None = 1, timeout: float | None = None) -> None:
         self.calls, self.timeout = calls, checked_timeout(timeout)
         self._slots: PerLoop[dict[int, asyncio.Semaphore]] = PerLoop(dict)
         self._left: set[Task[Any]] = set()
 
-    def __reduce__(self) -> tuple[type[CallLimits], tuple[int, float | None]]:
+    def __reduce__(self) -> tuple[type[CallLimits], tuple[int | None, float | None]]:
         return CallLimits, (self.calls, self.timeout)  # a copy counts its own calls
 
     @property
@@ -87,22 +88,27 @@ class CallLimits:
         self._left -= {task for task in tuple(self._left) if task.ended}
         return len(self._left)
 
-    def lowered(self, cap: int | None) -> int:
+    def lowered(self, cap: int | None) -> int | None:
         """Return the limit on calls under way, lowered to the cap."""
-        return self.calls if cap is None else max(1, min(self.calls, cap))
+        if cap is None:
+            return self.calls
+        return max(1, cap if self.calls is None else min(self.calls, cap))
 
     @asynccontextmanager
-    async def slot(self, cap: int | None = None) -> AsyncGenerator[None, None]:
-        """Hold a slot for a call, and one of those under this lower cap."""
+    async def slot(self, cap: int | None = None, own: asyncio.Semaphore | None = None) -> AsyncGenerator[None, None]:
+        """Hold a slot for a call, and one of those under this lower cap, and of the caller's own."""
         slots = self._slots.here()
         async with AsyncExitStack() as held:
+            if own is not None:
+                await held.enter_async_context(own)
             for count in dict.fromkeys((self.lowered(cap), self.calls)):
-                await held.enter_async_context(slots.setdefault(count, asyncio.Semaphore(count)))
+                if count is not None:
+                    await held.enter_async_context(slots.setdefault(count, asyncio.Semaphore(count)))
             yield
 
     async def in_thread(self, fn: Callable[..., Result], *args: Any) -> Result:
         """Call a function in a thread; given up when the caller is cancelled; fails if too many of these run."""
-        most = max(MOST_LEFT, self.calls)
+        most = max(MOST_LEFT, self.calls or 0)
         if (left := self.left) >= most:
             raise TimeoutError(
                 f"{left} calls that ran out of time are still running; from {most} on, further calls fail: give the "

@@ -257,6 +257,16 @@ async def test_max_concurrency_in_the_config_is_never_exceeded() -> None:
     assert reader.peak == 3
 
 
+async def test_a_question_has_ten_calls_under_way_and_waits_for_no_other_question() -> None:
+    many = {**given(), "context": [Document(f"Guide {n}.", metadata={"source": f"{n}"}) for n in range(25)]}
+    reader = Reader(delay=0.05)
+    await create_robust_documents_chain(reader, PROMPT).ainvoke(many)
+    assert reader.peak == 10
+    reader = Reader(delay=0.2)
+    await create_robust_documents_chain(reader, PROMPT).abatch([many] * 3)
+    assert reader.peak == 30
+
+
 class Counting(BaseRateLimiter):
     """Lets everybody through and counts them."""
 
