@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from robustrag_integrations.cli.eval import add_run, exit_code, report, run_evaluation, with_set
+from robustrag_integrations.cli.eval import add_run, add_shown, exit_code, report, run_evaluation, with_set
 from robustrag_integrations.cli.options import model_name, named_model, whole_number
 from robustrag_integrations.cli.output import complain
 from robustrag_integrations.defenses.registry import METHODS
@@ -46,7 +46,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=model_name, default="bundled", metavar="MODEL", help=described("bundled"))
     add_run(parser)
     parser.add_argument("--output", metavar="FILE", help="keep the rows as JSON lines, and resume from there")
-    parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
+    add_shown(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     }
     config = with_set(config, args)
     done = run_evaluation(args, config, args.output)
-    report(done, as_json=args.json)
+    report(done, as_json=args.json, full=args.full)
     made = [found for row in done.rows for found in row.get("certificates") or ()]
     reasons = [found["stopped"] for found in made if not found["certified"] and found["stopped"]]
     for reason in dict.fromkeys(reasons):

@@ -34,6 +34,7 @@ from robustrag_integrations.evaluation.run.config import (
     read_config,
 )
 from robustrag_integrations.evaluation.run.presets import PRESETS, UNCACHED
+from robustrag_integrations.evaluation.show.tables import LEGEND
 from robustrag_integrations.grouping.votes import RULES
 from robustrag_integrations.models.providers import PROVIDERS, takes
 
@@ -47,6 +48,11 @@ Evaluate defences: ask every question of a data set, cleanly and under attack, s
 answers, and certify the clean ones. Every row is on disk as soon as it is made; run the
 same command again to resume after a crash or Ctrl-C.
 """
+
+_COLUMNS = "\n".join(
+    textwrap.fill(f"  {name}: {what}", 92, subsequent_indent="    ", break_on_hyphens=False)
+    for name, what in LEGEND.items()
+)
 
 EPILOG = f"""\
 examples:
@@ -62,6 +68,9 @@ attacks: {textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_
   clean run always comes first.
 
 The cache of model calls holds responses in plain text; only its owner can read it.
+
+the table, in percent of the questions:
+{_COLUMNS}
 
 exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted
 """
@@ -95,7 +104,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     results = parser.add_argument_group("results")
     about = "the rows, as JSON lines (default: name of preset or config, else eval.jsonl)"
     results.add_argument("--output", metavar="FILE", help=about)
-    results.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
+    add_shown(results)
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -118,6 +127,13 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--no-cache", action="store_true", help="keep no model calls")
 
 
+def add_shown(results: Any) -> None:
+    """Add what is printed."""
+    about = "print all columns too: 95%% intervals, costs, comparisons of the defences on the same questions"
+    results.add_argument("--full", action="store_true", help=about)
+    results.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
+
+
 def _number_or_text(text: str) -> int | str:
     return int(text) if text.isdecimal() and len(text) < 10 else text
 
@@ -135,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_ANSWERED
     output = args.output or f"{Path(args.config).stem if args.config else args.preset or 'eval'}.jsonl"
     done = run_evaluation(args, mapping, output, cached=args.preset not in UNCACHED)
-    report(done, as_json=args.json)
+    report(done, as_json=args.json, full=args.full)
     complain(f"{output} holds {count_of(len(done.rows), 'row')}, {done.made} of them new")
     return exit_code(done)
 
@@ -253,25 +269,39 @@ class _Bar:
             self._bar.close()
 
 
-def report(done: Finished, *, as_json: bool) -> None:
-    """Write the summary to standard output."""
+def report(done: Finished, *, as_json: bool, full: bool) -> None:
+    """Write to standard output what came out: sentences, the main table, what weakens it, and with `full` the rest."""
     from robustrag_integrations.evaluation.score.paired import compare
     from robustrag_integrations.evaluation.score.summary import summarise
     from robustrag_integrations.evaluation.score.sureness import sureness
-    from robustrag_integrations.evaluation.show.tables import comparisons_table, summary_table, warnings_in_sum
+    from robustrag_integrations.evaluation.show.sentences import outcome_in_words
+    from robustrag_integrations.evaluation.show.tables import (
+        WIDTH,
+        comparisons_table,
+        main_tables,
+        remarks,
+        summary_table,
+    )
 
     lines, compared, sure = summarise(done.rows), compare(done.rows), sureness(done.rows)
-    complain(*warnings_in_sum(lines))
     if as_json:
         parts: dict[str, Sequence[Any]] = {"lines": lines, "differences": compared, "confidence": sure}
         data = {name: [asdict(each) for each in part] for name, part in parts.items()}
         show_json({"schema": "robustrag/eval-summary/1", **data})
         return
-    print(summary_table(lines).as_text(terminal_width()))
-    for found in sure:
-        print(found.in_words())
-    if compared:
-        print("\n" + comparisons_table(compared).as_text(terminal_width()))
+    width = terminal_width() or WIDTH
+    notes = [*remarks(lines), *(found.in_words() for found in sure)]
+    if not full:
+        notes.append("All columns, with intervals, costs and comparisons: the same command with --full.")
+    tables = [table.as_wrapped_text(width) for table in main_tables(lines)]
+    if full:
+        rest = [summary_table(lines), *([comparisons_table(compared)] if compared else [])]
+        tables += [table.as_text(terminal_width()) for table in rest]
+    print("\n\n".join([_in_lines(outcome_in_words(lines), width), *tables, _in_lines(notes, width)]).rstrip())
+
+
+def _in_lines(texts: Sequence[str], width: int) -> str:
+    return "\n".join(textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False) for text in texts)
 
 
 def exit_code(done: Finished) -> int:

@@ -8,6 +8,7 @@ import pytest
 from robustrag_integrations.cli import main
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_USAGE
 from robustrag_integrations.evaluation.run.config import load_config, read_config
+from robustrag_integrations.evaluation.show.tables import LEGEND
 from tests.evaluation.worlds import LIGHT, write_questions
 
 
@@ -31,10 +32,16 @@ def run(tmp_path, monkeypatch, capsys):
 def test_a_run_ends_with_a_table_and_rows(run) -> None:
     code, out, err = run("--certify", "1", "2", "--output", "run.jsonl")
     assert code == 0
-    assert "vanilla" in out
-    assert "cacc k'=2" in out
+    assert out.startswith("One planted passage that gives orders (prompt injection): plain RAG said the attacker's")
+    assert out.count("plain RAG  none") == out.count("voting     none") == 1
+    assert "2 injected" in out
+    assert max(map(len, out.splitlines())) <= 120
+    assert "cacc k'=2" not in out
     assert "run.jsonl holds 18 rows, 18 of them new" in err
     assert len(Path("run.jsonl").read_text().splitlines()) == 19
+    _, full, _ = run("--certify", "1", "2", "--full", "--output", "run.jsonl")
+    assert "cacc k'=2" in full
+    assert "Differences between setups on the same questions" in full
     _, out, _ = run("--certify", "1", "2", "--json", "--output", "run.jsonl")
     lines = json.loads(out)["lines"]
     assert {line["setup"] for line in lines} == {"vanilla", "voting"}
@@ -69,7 +76,6 @@ def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
         (["--set", "dtype=bfloat16"], "dtype: no --model here takes it"),
         (["--set", "group_size=0"], "must be a whole number of at least 1"),
         (["--rank", "top"], "ranks: 'top' must be one of first"),
-        (["--defense", "keyword"], "for multiple choice use voting"),
         (["--data", "nowhere.jsonl"], "cannot read 'nowhere.jsonl'"),
         (["--model", "nowhere"], "models: unknown model 'nowhere'"),
         (["--output", "."], "cannot open '.'"),
@@ -83,6 +89,36 @@ def test_wrong_usage_names_the_fix(run, arguments, said) -> None:
     assert said in err
     assert code == EXIT_USAGE
     assert out == ""
+
+
+def test_a_defence_that_does_not_do_the_task_is_left_out_and_said_once(run) -> None:
+    code, out, err = run("--attack", "none", "--defense", "keyword")
+    assert code == 0
+    assert err.count("keyword left out: it is for the tasks qa, long, and the questions are asked as mc") == 1
+    assert "voting     none" in out
+    assert "keyword" not in out
+
+
+def test_where_no_defence_does_the_task_one_that_does_is_named(run, tmp_path) -> None:
+    code, out, err = run("--data", str(tmp_path / "lands.jsonl"), "--task", "mc", "--defense", "keyword", given=False)
+    assert (code, out) == (EXIT_USAGE, "")
+    assert "keyword left out: it is for the tasks qa, long" in err
+    assert "use voting" in err
+
+
+def test_help_explains_every_column_of_the_table(run) -> None:
+    _, out, _ = run("--help", given=False)
+    told = " ".join(out.split())
+    assert all(f"{name}: {meaning}" in told for name, meaning in LEGEND.items())
+
+
+def test_every_warning_is_printed_once(run, tmp_path) -> None:
+    passages = [{"text": text, "source": f"{n}.example"} for n, text in enumerate(["It is B.", "It is B.", "It is A."])]
+    row = {"question": "What is it?", "answer": "B", "passages": passages}
+    (tmp_path / "one.jsonl").write_text(json.dumps(row) + "\n")
+    given = ("--data", str(tmp_path / "one.jsonl"), "--model", LIGHT, "--defense", "consensus", "--attack", "none")
+    _, out, err = run(*given, given=False)
+    assert (out + err).count("copies='one_vote'") == 1
 
 
 def test_failed_rows_make_the_exit_code(run, monkeypatch) -> None:

@@ -123,7 +123,7 @@ def opened(chromium: Any, address: str, *, width: int = 1280) -> Iterator[Playgr
 def test_one_click_poisons_and_the_page_says_who_falls_for_it(chromium: Any, address: str) -> None:
     with opened(chromium, address) as tab:
         assert (tab.said("vanilla"), tab.said("defended")) == ("Kilon Pemel", "Kilon Pemel")
-        tab.page.click("#attacks button[title^='prompt injection: tells']")
+        tab.page.click("#attacks button[title^='gives orders']")
         tab.changed()
         assert (tab.said("vanilla"), tab.said("defended")) == ("Jiso Labun", "Kilon Pemel")
         assert tab.page.inner_text("#vanilla .verdict-line") == "the attacker’s answer"

@@ -73,6 +73,7 @@ class Attack:
     """A family of attacks.
 
     Attributes:
+        summary: what a planted passage does, to follow "a passage that".
         write: None for no attack, or for one that searches (`needs_defense`).
         repeat: number of times the malicious content is repeated in a passage by default.
         target: the answer that it wants; None where a question does not say.

@@ -232,6 +232,8 @@ def _defense_of(setup: Setup, task: Any, model: Any) -> Defense:
         return _NoRetrieval(model, task=TASK_OF[task], **settings)
     shots, options = settings.pop("exemplars", 0), settings.get("options", "words")
     prompts = prompts_for(TASK_OF[task], exemplars=shots, options=options)
+    if setup.defense == VANILLA.name:  # whoever has no defence shows a reply that was cut, and it is scored as shown
+        settings = {"cut_replies": "count", **settings}
     method = BASELINES.get(setup.defense) or method_of(setup.defense)
     made: Defense = method.build(model, task=TASK_OF[task], prompts=prompts, **settings)
     return made

@@ -25,6 +25,7 @@ from robustrag_integrations.evaluation.run.config import (
     DefenseSpec,
     EvalConfig,
     PlannedAttack,
+    tasks_known,
 )
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
@@ -73,13 +74,16 @@ def make_plan(config: EvalConfig) -> RunPlan:
     notes: list[str] = []
     datasets = _datasets(config, notes)
     tasks = config.tasks or sorted({dataset.task for dataset in datasets})
-    for spec in config.defenses:
-        if not set(tasks) & set(spec.tasks):
-            fitting = " or ".join(m.name for m in METHODS.values() if m.takes_choices)
-            raise ConfigError(
-                f"defenses: {spec.name!r} is for the tasks {', '.join(spec.tasks)}, and the data is asked as "
-                f"{', '.join(tasks)}; give tasks: {spec.tasks[0]}, or for multiple choice use {fitting}"
-            )
+    unfit = [
+        f"{spec.label or spec.name} left out: it is for the tasks {', '.join(spec.tasks)}, and the questions are "
+        f"asked as {', '.join(tasks)} (--task)"
+        for spec in config.defenses
+        if not set(tasks) & set(spec.tasks)
+    ]
+    if len(unfit) == len(config.defenses):
+        fitting = [name for name in METHODS if set(tasks) & set(tasks_known(name))]
+        raise ConfigError(f"defenses: {'; '.join(unfit)}; use {' or '.join(fitting)}")
+    notes += unfit
     for model in config.models:
         names = dict.fromkeys(s.label or s.name for s in config.defenses if not _can_run(s.name, model))
         notes += [f"{model.name}: {', '.join(names)} left out: it gives no token probabilities"] if names else []

@@ -29,7 +29,8 @@ from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, AttackSp
 
 _Value = TypeVar("_Value")
 _LONGEST = 400
-_OWN = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\d[\d.,]*")  # of a question: its names and numbers
+# of a question: quoted names, what stands in brackets, files and hosts, numbers
+_OWN = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\([^()\n]{0,200}\)|[\w/~-]+(?:[./][\w/~-]+)+|\w*\d[\w.,]*")
 _LARGEST_EXPECTED = 5  # k' up to which expected certified accuracy is reported
 
 
@@ -52,17 +53,19 @@ class Line:
     Attributes:
         accuracy: share of right answers: bacc without an attack, racc under one; `judge`: the judge's mean score.
         unreadable: number of scores that are 0 because the judge's replies held none, or because the metric failed.
-        asr: share of answers that hold the attacker's, also without an attack; `both`: and a right one.
+        asr: share of answers that hold the attacker's, also without an attack; `both`: and a right one; `asr_held`:
+            with a radius of at least 1; `asr_sole`: how many of them rest on a sole source.
         told: share of abstentions that tell the right answer; `found`: share of several right answers that are found.
         radius: the mean radius of the right answers (of long ones: of those that do not abstain).
-        held: share of answers that are right with a radius of at least 1, and `held_wrong` wrong with one: what
-            `min_radius=1` leaves.
+        held: share of answers that are right with a radius of at least 1, 2 and 3, and `held_wrong` wrong with one of
+            at least 1: what `min_radius=1` leaves.
         certified: one entry per attacker that was certified against; clean rows only.
         expected: expected certified accuracy by k': the share, of all questions, failed ones included, that is right
             with a radius of at least k', with its Clopper-Pearson interval; clean rows only.
         prompt_tokens: over the questions of which all calls told.
         seconds: without rows out of the cache, and without the first row of each defence, which pays for loading.
-        warnings: of answers and certificates, each with its number of questions; "#" for numbers and quoted names.
+        warnings: of answers and certificates, by the first of each kind, with the number of questions. Those that
+            differ in numbers and names alone are of one kind.
     """
 
     dataset: str
@@ -82,13 +85,15 @@ class Line:
     unreadable: int
     asr: Interval
     both: Interval
+    asr_held: Interval
+    asr_sole: int
     abstention: Interval
     told: Interval
     found: Interval
     radius: Interval
     radius_wrong: Interval
     radius_abstained: Interval
-    held: Interval
+    held: tuple[Interval, ...]
     held_wrong: Interval
     certified: tuple[CertifiedScore, ...]
     expected: Mapping[int, Interval]
@@ -132,6 +137,8 @@ def _line(rows: Sequence[Row]) -> Line:
         name: [row["scores"].get(name) for row in done]
         for name in ("correct", "judge", "hijacked", "both", "abstained", "told", "found")
     }
+    hijacked = [row["answer"] for row in done if row["scores"]["hijacked"]]
+    told_of = sum(row["scores"]["hijacked"] is not None for row in done)
     radii: dict[str, list[int]] = {"right": [], "wrong": [], "abstained": []}
     for row in done:
         right = row["scores"]["correct"] == 1 and not long
@@ -150,13 +157,15 @@ def _line(rows: Sequence[Row]) -> Line:
         unreadable=sum(bool(row["scores"].get("unreadable") or row["scores"].get("failure")) for row in done),
         asr=_rate(scores["hijacked"]),
         both=_rate(scores["both"]),
+        asr_held=_held([answer["radius"] for answer in hijacked], told_of),
+        asr_sole=sum(bool(answer.get("sole_source")) for answer in hijacked),
         abstention=_rate(scores["abstained"]),
         told=EMPTY if long else _rate(map(bool, scores["told"])),
         found=_rate(scores["found"]),
         radius=bootstrap_mean(radii["right"]),
         radius_wrong=bootstrap_mean(radii["wrong"]),
         radius_abstained=bootstrap_mean(radii["abstained"]),
-        held=EMPTY if long else _held(radii["right"], len(done)),
+        held=() if long else tuple(_held(radii["right"], len(done), least) for least in (1, 2, 3)),
         held_wrong=EMPTY if long else _held(radii["wrong"], len(done)),
         certified=_certified(done, SCORE if long else RATE),
         expected=expected_accuracy(rows) if attack.name == "none" else {},
@@ -164,13 +173,13 @@ def _line(rows: Sequence[Row]) -> Line:
         prompt_tokens=_mean(row["cost"].get("prompt_tokens") for row in done),
         completion_tokens=_mean(row["cost"].get("completion_tokens") for row in done),
         seconds=_mean(map(_seconds, done)),
-        warnings=dict(Counter(text for row in done for text in _warnings(row)).most_common()),
+        warnings=_counted(done),
     )
 
 
-def _held(radii: Sequence[int], count: int) -> Interval:
-    """Return the share of all answers that are among these and have a radius of at least 1."""
-    held = sum(radius >= 1 for radius in radii)
+def _held(radii: Sequence[int], count: int, least: int = 1) -> Interval:
+    """Return the share of all answers that are among these and have such a radius."""
+    held = sum(radius >= least for radius in radii)
     return _rate([True] * held + [False] * (count - held))
 
 
@@ -219,8 +228,19 @@ def _known(values: Iterable[_Value | None]) -> list[_Value]:
     return [value for value in values if value is not None]
 
 
-def _warnings(row: Row) -> set[str]:
-    """The kinds of warnings of an answer and its certificates."""
-    certificates = row.get("certificates") or ()
-    said = [*row["answer"].get("warnings", ()), *(w for c in certificates for w in c.get("warnings", ()))]
-    return {_OWN.sub("#", text[:_LONGEST]) for text in said}
+def _counted(rows: Iterable[Row]) -> dict[str, int]:
+    """The warnings of answers and certificates: the first of each kind, and of how many rows it is."""
+    first: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for row in rows:
+        certificates = row.get("certificates") or ()
+        said = [*row["answer"].get("warnings", ()), *(w for c in certificates for w in c.get("warnings", ()))]
+        kinds = {kind_of_warning(text): text[:_LONGEST] for text in reversed(said)}
+        first = kinds | first
+        counts.update(kinds.keys())
+    return {first[kind]: count for kind, count in counts.most_common()}
+
+
+def kind_of_warning(text: str) -> str:
+    """A warning without what is a question's own: its numbers and quoted names."""
+    return _OWN.sub("#", text[:_LONGEST])

@@ -33,8 +33,10 @@ from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.evaluation.score.paired import compare
 from robustrag_integrations.evaluation.score.rows import Row, Run, attack_of_row
-from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.tables import Table, comparisons_table, summary_table
+from robustrag_integrations.evaluation.score.summary import Line, summarise
+from robustrag_integrations.evaluation.score.sureness import sureness
+from robustrag_integrations.evaluation.show.sentences import outcome_in_words
+from robustrag_integrations.evaluation.show.tables import Table, comparisons_table, main_tables, remarks, summary_table
 
 BYTES = 40_000_000  # of the rows; later ones are left out, and the page says so
 GOOD_ENOUGH = 0.5  # the share of the full score from which an answer is listed as right
@@ -53,10 +55,12 @@ _STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 0 auto; max-width: 84rem; padding: 1rem; font: 15px/1.5 system-ui, sans-serif; }
 body * { overflow-wrap: anywhere; unicode-bidi: isolate; }
+.said { font-size: 1.1em; font-weight: 600; }
 h3 { margin: 2rem 0 .5rem; }
 summary { cursor: pointer; }
 .scroll { overflow-x: auto; }
-.summary td, .summary th { white-space: nowrap; padding: 4px 1rem 4px 0; }
+.summary td { white-space: nowrap; }
+.summary td, .summary th { padding: 4px 1rem 4px 0; overflow-wrap: break-word; }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; padding: 0; list-style: none; opacity: .8; }
 .setup { margin: .5rem 0; }
 .line { margin: .2rem 0 .2rem 1rem; border-top: 1px solid rgba(128,128,128,.35); }
@@ -99,16 +103,18 @@ def write_report(run: Run, target: str | Path) -> Path:
 def report_page(run: Run) -> str:
     """The page about a run, as HTML."""
     lines, compared = summarise(run.rows), compare(run.rows)
-    tables = [summary_table(lines)] if lines else []
-    tables += [comparisons_table(compared)] if compared else []
+    rest = [summary_table(lines)] if lines else []
+    rest += [comparisons_table(compared)] if compared else []
     style = style_sheet() + _STYLE
     digest = b64encode(sha256(style.encode()).digest()).decode()
     body = (
         h("h1", one_line(run.name, 100)),
         facts(_facts(run)),
         h("h3", "What came out"),
-        *(part for found in tables for part in _table(found)),
-        *([] if tables else [h("p", "This run has no rows yet.")]),
+        *(h("p", one_line(sentence, 1000), cls="said") for sentence in outcome_in_words(lines)),
+        *(part for found in main_tables(lines) for part in _table(found)),
+        *(h("p", one_line(text, 600), cls="note") for text in _notes(run.rows, lines)),
+        h("details", h("summary", "All columns, and comparisons"), *(part for found in rest for part in _table(found))),
         h("h3", "Question by question"),
         groups_legend(STATUSES),
         *_questions(run.rows),
@@ -118,6 +124,10 @@ def report_page(run: Run) -> str:
     return _PAGE.format(
         policy=policy, title=to_html(one_line(run.name, 80)), style=style, body="\n".join(map(to_html, body))
     )
+
+
+def _notes(rows: Sequence[Row], lines: Sequence[Line]) -> list[str]:
+    return [*remarks(lines), *(found.in_words() for found in sureness(rows))]
 
 
 def outcome(row: Row) -> str:

@@ -1,18 +1,40 @@
-"""The lines of a summary, and comparisons, as tables for the terminal. Names come from data and are hostile."""
+"""The lines of a summary as tables: nine columns for everybody, all columns and comparisons for those who ask.
+
+Names come from data and are hostile.
+"""
 
 from __future__ import annotations
 
+import itertools
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from robustrag_integrations._util.display import decimals, printable, table
-from robustrag_integrations.evaluation.score.intervals import Interval
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.evaluation.score.intervals import EMPTY, Interval
 from robustrag_integrations.evaluation.score.paired import Comparison
+from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
-from robustrag_integrations.evaluation.score.summary import Line
+from robustrag_integrations.evaluation.score.summary import Line, kind_of_warning
+from robustrag_integrations.evaluation.show.sentences import PLAIN, TASKS, Block, blocks, setup_in_words
 
-_LEGEND = {
+LEGEND: Mapping[str, str] = {
+    "defence": f"the method and its settings; {PLAIN} (--defense vanilla) is one prompt with all passages",
+    "attack": "what was planted among the passages; none: the same questions without an attack",
+    "right": "a right answer, or none where there is none; of long answers the judge's mean score",
+    "abstains": "no answer",
+    "attacker's": "the attacker's answer, or what else the attack wants: no answer, a link",
+    "attacker's r>=1": "the same, with a radius of at least 1",
+    "right r>=1, 2, 3": "right with a radius of at least so much: nothing that so many of the sources say can change "
+    "the answer; min_radius=1 shows answers with a radius of at least 1 alone",
+}
+"""The columns of the main table, with their meaning."""
+_BUNDLED = "bundled: a small reader that ships to try things out; its shares say nothing about other models (--model)"
+WIDTH = 120  # characters of the main table, if nothing is known of the terminal
+
+_FULL_LEGEND = {
     "cacc": "cacc k': certified against k' corrupted passages among the retrieved",
     "told": "told: abstentions that name the right answer among three with most votes at most",
     "right r>=1": "r>=1: radius of at least 1, all that min_radius=1 leaves",
@@ -30,6 +52,9 @@ _TESTS = (
 )
 _LONGEST_CELL = 48
 _BETWEEN = 2  # columns
+_NARROWEST = 8  # a column of names
+_SHARES = ("right", "abstains", "attacker's", "attacker's r>=1", *(f"right r>={r}" for r in (1, 2, 3)))
+_MODES = {"injection": "injected", "modification": "modified"}
 MOST_WARNINGS = 8  # kinds of warnings below a table
 
 _Column = tuple[str, Callable[[Line], str]]
@@ -62,9 +87,118 @@ class Table:
             shown.append(table(header, rows, limits=(_LONGEST_CELL,) * len(header)))
         return "\n\n".join([*shown, *(["\n".join(printable(note, 500) for note in self.notes)] if self.notes else [])])
 
+    def as_wrapped_text(self, width: int) -> str:
+        """The table for a terminal: its header, and names that are too long, are broken into lines; nothing is cut."""
+        cells = [[printable(cell, 300) for cell in row] for row in (self.header, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells[1:], strict=True)]
+        for i, name in enumerate(cells[0]):
+            widths[i] = max(widths[i], *map(len, name.split()))
+        while sum(widths) + _BETWEEN * (len(widths) - 1) > width and max(widths[: self.keys]) > _NARROWEST:
+            widths[widths.index(max(widths[: self.keys]))] -= 1
+        header, *rows = (_broken(row, widths) for row in cells)
+        lines = [*header, _joined(["-" * w for w in widths], widths), *itertools.chain.from_iterable(rows)]
+        notes = [textwrap.fill(printable(note, 600), width, subsequent_indent="  ") for note in self.notes]
+        return "\n".join(
+            [textwrap.fill(printable(self.title, 400), width), "", *lines, *(["", *notes] if notes else [])]
+        )
+
+
+def _broken(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """The lines of a row of which no cell is wider than its column."""
+    wrapped = [textwrap.wrap(cell, w, break_on_hyphens=False) or [""] for cell, w in zip(row, widths, strict=True)]
+    return [_joined(parts, widths) for parts in itertools.zip_longest(*wrapped, fillvalue="")]
+
+
+def _joined(parts: Sequence[str], widths: Sequence[int]) -> str:
+    return (" " * _BETWEEN).join(part.ljust(w) for part, w in zip(parts, widths, strict=True)).rstrip()
+
+
+def main_tables(lines: Sequence[Line]) -> list[Table]:
+    """A table for each data set, task, model and metric, nine columns wide; shares in percent, without intervals.
+
+    Where answers were certified, a second one says what is proved.
+    """
+    return [table for block in blocks(lines) for table in (_main_table(block), *_proved(block))]
+
+
+def _main_table(block: Block) -> Table:
+    attacks = [line.attack for line in block if not line.clean]
+    names = [(setup_in_words(line), _attack_cell(line.attack, attacks)) for line in block]
+    shares = list(zip(*map(_shares, block), strict=True))
+    kept = [(name, column) for name, column in zip(_SHARES, shares, strict=True) if any(s.n for s in column)]
+    rows = [(*row, *(_percent(column[i]) for _, column in kept)) for i, row in enumerate(names)]
+    header = ("defence", "attack", *(name for name, _ in kept))
+    notes = [f"{name}: {meaning}" for name, meaning in LEGEND.items() if name.split(",")[0] in header]
+    ends = [(s.mean - s.low, s.high - s.mean) for _, c in kept for s in c if None not in (s.mean, s.low, s.high)]
+    if ends:
+        off = decimals(max(map(max, ends)), 0, 100)
+        notes.append(f"With so many questions chance alone moves a share by up to {off} points (95%).")
+    return Table(_title(block, attacks), header, rows, 2, notes)
+
+
+def _shares(line: Line) -> tuple[Interval, ...]:
+    right = _as_share(line.judge) if line.task == "long" else line.accuracy
+    under_attack = (EMPTY, EMPTY) if line.clean else (line.asr, line.asr_held)
+    return (right, line.abstention, *under_attack, *(line.held or (EMPTY,) * 3))
+
+
+def _as_share(score: Interval) -> Interval:
+    mean, low, high = (None if end is None else end / 100 for end in (score.mean, score.low, score.high))
+    return Interval(mean, low, high, score.n)
+
+
+def _percent(share: Interval) -> str:
+    return "-" if share.mean is None else decimals(share.mean, 0, 100)
+
+
+def _title(block: Block, attacks: Sequence[AttackSpec]) -> str:
+    """What all rows share: data, model, number of passages, and what is planted where."""
+    first, counts = block[0], sorted({line.n for line in block})
+    questions = count_of(counts[-1], "question") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} questions"
+    sizes, ranks = {a.corruption_size for a in attacks}, {a.rank for a in attacks}
+    metric = (
+        "" if first.metric in (None, METRIC_OF_TASK.get(first.task)) else f", by {printable(first.metric or '', 60)}"
+    )
+    top = {line.top_k for line in block}
+    passages = f", {count_of(k, 'passage')} each" if len(top) == 1 and (k := first.top_k) else ""
+    planted = [f"{sizes.pop()} planted"] if len(sizes) == 1 else []
+    planted += [f"at rank: {ranks.pop()}"] if len(ranks) == 1 else []
+    about = (
+        f"{printable(first.dataset, 80)} ({TASKS.get(first.task, first.task)}{metric}), {printable(first.model, 80)}"
+    )
+    attacked = f"; {', '.join(planted)}" if planted else ""
+    return f"Percent of {questions}: {about}{passages}{attacked}"
+
+
+def _attack_cell(attack: AttackSpec, attacks: Sequence[AttackSpec]) -> str:
+    """The attack, and of its size, rank, repeats and seed what differs among the attacks."""
+    if attack.name == "none":
+        return "none"
+    size = f" {attack.corruption_size} planted" if len({a.corruption_size for a in attacks}) > 1 else ""
+    rank = f" {attack.rank}" if len({a.rank for a in attacks}) > 1 and attack.name != "adaptive" else ""
+    repeat = f" x{attack.repeat}" if len({a.repeat for a in attacks}) > 1 and attack.repeat else ""
+    seed = f" seed {attack.seed}" if len({a.seed for a in attacks}) > 1 else ""
+    return f"{attack.name}{size}{rank}{repeat}{seed}"
+
+
+def _proved(block: Block) -> list[Table]:
+    attackers = sorted({(c.attack, c.corruption_size) for line in block for c in line.certified})
+    if not attackers:
+        return []
+    columns = [_certified_column(*attacker, block) for attacker in attackers]
+    certified = [line for line in block if line.certified]
+    rows = [(setup_in_words(line), *(show(line) for _, show in columns)) for line in certified]
+    header = ("defence", *(f"{size} {_MODES.get(mode, mode)}" for mode, size in attackers))
+    what = "the judge's score" if block[0].task == "long" else "the share that is right"
+    note = (
+        f"At least this is {what}, whatever attackers write in so many passages. Injected ones come in anywhere, and "
+        "the last ones drop out; modified ones are changed in place. Undecided ones count as 0. [low, high]: 95%."
+    )
+    return [Table("Certified", header, rows, 1, [note])]
+
 
 def summary_table(lines: Sequence[Line]) -> Table:
-    """The lines as a table; rates in percent with their 95% intervals. Remarks on failures and certificates follow.
+    """All columns of the lines; rates in percent with their 95% intervals.
 
     Columns that are equal on all lines (data set, model) are its title. Empty columns are left out.
     """
@@ -76,9 +210,8 @@ def summary_table(lines: Sequence[Line]) -> Table:
     header = [columns[i][0] for i in used]
     shared = [(name, {show(line) for line in lines}) for name, show in names]
     title = ", ".join(f"{name}: {printable(said.pop(), 100)}" for name, said in shared if len(said) == 1)
-    legend = [text for start, text in _LEGEND.items() if any(name.startswith(start) for name in header)]
-    remarks = dict.fromkeys(printable(note, 300) for line in lines for note in _remarks(line))
-    notes = [*legend, _INTERVALS, *warnings_in_sum(lines), *remarks]
+    legend = [text for start, text in _FULL_LEGEND.items() if any(name.startswith(start) for name in header)]
+    notes = [*legend, _INTERVALS]
     return Table(title, header, [[row[i] for i in used] for row in cells], header.index("n"), notes)
 
 
@@ -109,7 +242,7 @@ def _columns(lines: Sequence[Line]) -> tuple[list[_Column], list[_Column]]:
         ("all found", lambda line: _ends(line.found, 100)),
         *(_certified_column(*attacker, lines) for attacker in attackers),
         *(_expected_column(size) for size in sorted({size for line in lines for size in line.expected})),
-        ("right r>=1", lambda line: _ends(line.held, 100)),
+        ("right r>=1", lambda line: _ends(line.held[0] if line.held else EMPTY, 100)),
         ("wrong r>=1", lambda line: _ends(line.held_wrong, 100)),
         ("radius", _radius),
         ("calls", lambda line: _number(line.model_calls, 1)),
@@ -132,15 +265,21 @@ def _expected_column(size: int) -> _Column:
     return f"ecacc k'={size}", lambda line: _ends(line.expected[size], 100) if size in line.expected else "-"
 
 
-def warnings_in_sum(lines: Sequence[Line]) -> list[str]:
-    """The warnings of all lines, the commonest first: a line each, and one for those that are left out."""
-    found: Counter[str] = Counter()
+def remarks(lines: Sequence[Line]) -> list[str]:
+    """What weakens the numbers, each once: failed rows, certificates that were not decided, and answers' warnings."""
+    counts: Counter[str] = Counter()
+    examples: dict[str, str] = {}
     for line in lines:
-        found.update(line.warnings)
+        for text, count in line.warnings.items():
+            examples.setdefault(kind_of_warning(text), text)
+            counts[kind_of_warning(text)] += count
     of = f"of {sum(line.n for line in lines)} answers"
-    said = [f"warning of {count} {of}: {text}" for text, count in found.most_common()]
+    said = [f"Warning of {count} {of}, such as: {examples[kind]}" for kind, count in counts.most_common()]
     more = [f"and {len(said) - MOST_WARNINGS} more kinds of warnings"] if len(said) > MOST_WARNINGS else []
-    return [printable(text, 500) for text in (*said[:MOST_WARNINGS], *more)]
+    found = dict.fromkeys(note for line in lines for note in _remarks(line))
+    if any(line.model == "bundled" for line in lines):
+        found[_BUNDLED] = None
+    return [printable(text, 500) for text in (*found, *said[:MOST_WARNINGS], *more)]
 
 
 def _remarks(line: Line) -> list[str]:

@@ -173,8 +173,9 @@ def test_a_key_knows_everything_that_decides_a_row(config, tmp_path) -> None:
 
 
 def test_what_does_not_fit_is_said_before_anything_runs(config) -> None:
-    with pytest.raises(ConfigError, match="'voting' is for the tasks mc"):
-        make_plan(config(tasks=[]))
+    with pytest.raises(ConfigError, match="voting left out: it is for the tasks mc, and the questions are asked as qa"):
+        make_plan(config(tasks=[], defenses=["voting"]))
+    assert any("voting left out" in note for note in make_plan(config(tasks=[])).notes)
     with pytest.raises(ConfigError, match="min_radius=2: certificates are about one vote"):
         evaluate(config(defenses=[{"name": "voting", "min_radius": 2}]))
     with pytest.raises(ConfigError, match="decoding left out: it gives no token probabilities"):

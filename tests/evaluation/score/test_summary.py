@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from robustrag_integrations.evaluation.score.intervals import EMPTY
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.summary import summarise
@@ -48,6 +50,15 @@ def test_rates_are_means_over_answered_questions() -> None:
     assert 0 <= line.accuracy.low < 0.5 < line.accuracy.high <= 1
 
 
+def test_the_attackers_answers_with_a_radius_and_from_a_sole_source_are_counted() -> None:
+    lie = {"correct": 0.0, "hijacked": True}
+    rows = [row(1, attack=PIA, scores=lie), row(2, attack=PIA, scores=lie, answer={"radius": 0, "sole_source": "a"})]
+    rows += [row(3, attack=PIA), row(4, attack=PIA, scores={"hijacked": None})]
+    [line] = summarise(rows)
+    assert (line.asr.n, line.asr_held.n, line.asr_sole) == (3, 3, 1)
+    assert line.asr_held.mean == pytest.approx(1 / 3)
+
+
 def test_abstentions_that_tell_the_right_answer_are_a_share_of_all_answers() -> None:
     told = {"correct": 0.0, "abstained": True, "told": True}
     [line] = summarise([row(1), row(2, scores=told), row(3, scores={**told, "told": False}), row(4)])
@@ -61,13 +72,13 @@ def test_the_radius_is_that_of_right_answers_and_others_stand_apart() -> None:
     rows = [row(1), row(2, answer={"radius": 9}, scores=silent), row(3, answer={"radius": 1}, scores=wrong)]
     [line] = summarise(rows)
     assert (line.radius.mean, line.radius_wrong.mean, line.radius_abstained.mean) == (2, 1, 9)
-    assert [round(share.mean or 0, 3) for share in (line.held, line.held_wrong)] == [0.333, 0.333]
+    assert [round(share.mean or 0, 3) for share in (*line.held, line.held_wrong)] == [0.333, 0.333, 0, 0.333]
     [line] = summarise(rows[1:])
     assert line.radius == EMPTY
     long = [row(1, task="long", scores={"correct": None}), row(2, task="long", answer={"radius": 9}, scores=silent)]
     [line] = summarise(long)
     assert (line.radius.mean, line.radius_abstained.mean) == (2, 9)
-    assert (line.held, line.held_wrong) == (EMPTY, EMPTY)
+    assert (line.held, line.held_wrong) == ((), EMPTY)
 
 
 def test_costs_are_means_and_unknown_tokens_stay_unknown() -> None:

@@ -1,0 +1,121 @@
+"""The first lines of a run say what came out, to people who know none of its words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.sentences import outcome_in_words
+from tests.evaluation.rows import PIA, failed, row
+
+LIE = {"correct": 0.0, "hijacked": True}
+JAMMING = {**PIA, "name": "jamming"}
+
+
+def answers(setup: str, *lies: int | str, count: int = 10, attack: Any = PIA, **change: Any) -> list[dict[str, Any]]:
+    """So many answers of a setup under an attack; each lie has this radius, or rests on this sole source."""
+    made = []
+    for number in range(count):
+        about = {"setup": setup, "defense": setup.split(" ")[0], "attack": attack, **change}
+        if number >= len(lies):
+            made.append(row(number, **about))
+            continue
+        lie = lies[number]
+        answer = {"radius": lie} if isinstance(lie, int) else {"radius": 0, "sole_source": lie}
+        made.append(row(number, answer=answer, scores=LIE, **about))
+    return made
+
+
+def said(*rows: list[dict[str, Any]]) -> list[str]:
+    return outcome_in_words(summarise([each for part in rows for each in part]))
+
+
+ORDERS = "One planted passage that gives orders (prompt injection): plain RAG said the attacker's answer in "
+
+
+@pytest.mark.parametrize(
+    ("lies", "then"),
+    [
+        ((), "consensus in 0"),
+        ((0,), "consensus in 1, without a radius"),
+        ((2,), "consensus in 1, with a radius"),
+        ((0, 0, 0, 0), "consensus in 4, none of them with a radius"),
+        ((0, 1, 2), "consensus in 3, 2 of them with a radius of at least 1"),
+        (
+            ("a.md", "b.md"),
+            "consensus in 2, none of them with a radius (all rest on one source alone: no other one was sure of an "
+            "answer)",
+        ),
+        (
+            ("a.md", 0),
+            "consensus in 2, none of them with a radius (1 rest on one source alone: no other one was sure of an "
+            "answer)",
+        ),
+    ],
+)
+def test_plain_rag_and_each_defence_stand_side_by_side(lies: tuple[int | str, ...], then: str) -> None:
+    plain = answers("vanilla", *[0] * 9)
+    assert said(answers("consensus", *lies), plain) == [f"{ORDERS}9 of 10 questions, {then}."]
+
+
+def test_a_defence_that_answered_other_questions_names_their_number() -> None:
+    some = [*answers("consensus", 0, count=8), failed(9, setup="consensus", defense="consensus", attack=PIA)]
+    assert said(answers("vanilla", 0), some) == [f"{ORDERS}1 of 10 questions, consensus in 1 of 8, without a radius."]
+
+
+def test_without_plain_rag_the_first_defence_comes_first() -> None:
+    attacked = said(answers("consensus alpha=1", 0, 0), answers("keyword", 1))
+    assert attacked == [
+        "One planted passage that gives orders (prompt injection): consensus alpha=1 said the attacker's answer in 2 "
+        "of 10 questions, none of them with a radius, keyword in 1, with a radius."
+    ]
+
+
+def test_an_attack_that_wants_no_answer_or_a_link_is_told_as_such() -> None:
+    assert "vanilla" not in said(answers("vanilla", 0, attack=JAMMING))[0]
+    assert said(answers("vanilla", 0, attack=JAMMING)) == [
+        "One planted passage that tells the model to refuse: plain RAG gave no answer in 1 of 10 questions."
+    ]
+    link = {**PIA, "name": "link-exfiltration", "corruption_size": 3}
+    assert said(answers("vanilla", 0, attack=link)) == [
+        "3 planted passages, each of which sends the question away in a link: plain RAG showed the attacker's link in "
+        "1 of 10 questions."
+    ]
+
+
+def test_of_many_attacks_the_worst_three_are_told_in_the_order_of_the_run() -> None:
+    worst = {"pia": 1, "poison": 5, "jamming": 2, "hierarchy": 9, "bidi": 0}
+    rows = [answers("vanilla", *[0] * n, attack={**PIA, "name": name, "rank": "last"}) for name, n in worst.items()]
+    told = said(*rows)
+    assert [sentence.rpartition("answer in ")[2] for sentence in told] == [
+        "5 of 10 questions.",
+        "2 of 10 questions.",
+        "9 of 10 questions.",
+        "2 more attacks, which did no more, are in the table.",
+    ]
+    ranks = said(answers("vanilla", 0), answers("vanilla", 0, attack={**PIA, "rank": "last"}))
+    assert ["(at rank: first)" in ranks[0], "(at rank: last)" in ranks[1]] == [True, True]
+
+
+def test_a_run_without_an_attack_tells_who_was_right_and_one_without_answers_says_so() -> None:
+    clean = {"name": "none"}
+    assert said(answers("vanilla", 0, attack=clean), answers("consensus", 0, 0, attack=clean)) == [
+        "Without an attack: plain RAG was right in 9 of 10 questions; consensus was right in 8 of 10 questions, 8 of "
+        "them with a radius of at least 1."
+    ]
+    graded = [row(1, task="long", scores={"correct": 0.8, "judge": 80.0})]
+    assert said(graded) == ["Without an attack the judge gave, of 100: keyword 80."]
+    unscored = [row(1, task="long", scores={"correct": None, "judge": None, "hijacked": None})]
+    assert said(unscored) == ["1 answer came, and nothing is scored: long answers need a judge (--judge MODEL)."]
+    assert said([failed(1), failed(2)]) == ["No question was answered: all 2 rows failed."]
+    assert said([]) == ["This run has no rows yet."]
+
+
+def test_several_data_sets_are_told_apart_and_hostile_names_do_nothing() -> None:
+    evil = "\x1b[31mred\u202e\nnew"
+    told = said(answers("vanilla", 0), answers("vanilla", 0, dataset=evil, attack={**PIA, "name": f"payloads:{evil}"}))
+    assert told[0].startswith("demo (short answers), bundled: One planted passage")
+    assert "comes from payloads:" in told[1]
+    assert not any(character in "".join(told) for character in "\x1b\u202e\n")
