@@ -27,7 +27,7 @@ def run(tmp_path, monkeypatch, capsys):
     Path(BOTH).write_text(json.dumps({"defenses": ["vanilla", "keyword"]}), encoding="utf-8")
 
     def call(*arguments: str, model: str = LIGHT):
-        base = ["--data", data, "--model", model, "--top-k", "6", "--attack", "pia", "--certify", "1"]
+        base = ["--data", data, "--model", model, "--top-k", "6", "--attack", "pia", "--full", "--certify", "1"]
         code = main(["eval", *base, *arguments, "--output", "run.jsonl"])
         said = capsys.readouterr()
         rows = [json.loads(line) for line in Path("run.jsonl").read_text().splitlines()[1:]]
