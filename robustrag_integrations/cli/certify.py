@@ -23,8 +23,8 @@ attackers:
   injection      puts passages anywhere; the last ones of a full list drop out
   modification   also removes as many passages of their choice
 
-cacc k' is certified accuracy: the mean over questions of tau, what is guaranteed; what is
-undecided counts as 0. The rows are those of robustrag eval --attack none --top-k all --certify 1.
+The second table is the mean over questions of tau, what is guaranteed; what is undecided counts
+as 0. The rows are those of robustrag eval --attack none --top-k all --certify 1.
 
 examples:
   robustrag certify demo --limit 5
@@ -32,6 +32,9 @@ examples:
 
 exit codes: 0 done, 1 failure or failed questions, 2 wrong usage, 130 interrupted
 """
+
+
+BASIC = frozenset({"data", "defense", "corruption_size", "attack", "model", "limit", "output", "full"})
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -55,43 +55,44 @@ _COLUMNS = "\n".join(
 )
 
 EPILOG = f"""\
+the table, in percent of the questions (the clean run always comes first):
+{_COLUMNS}
+
 examples:
   robustrag eval --limit 5 --attack pia poison --rank first last --certify 1
   robustrag eval --preset paper-table1 --data questions.json.gz --limit 20
   robustrag eval study.yaml --output study.jsonl
 
+exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted
+"""
+DETAILS = f"""\
 a config file (YAML) has the keys that --show-config prints; flags win over it, and it over the
 preset. docs/guide/evaluation.md says what data files, attacks and keys there are.
 
 attacks: {textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_hyphens=False)};
-  payloads:FILE plants what others have collected, module:function is a custom one. The
-  clean run always comes first.
+  payloads:FILE plants what others have collected, module:function is a custom one.
 
 The cache of model calls holds responses in plain text; only its owner can read it.
-
-the table, in percent of the questions:
-{_COLUMNS}
-
-exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted
 """
+BASIC = frozenset({"config", "data", "tasks", "models", "defenses", "attacks", "limit", "certify", "output", "full"})
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     several: dict[str, Any] = {"action": "extend", "nargs": "+"}
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file")
+    parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file (optional)")
     parser.add_argument("--preset", choices=tuple(PRESETS), help="a table or figure of the paper")
     parser.add_argument("--show-config", action="store_true", help="print the configuration, and run nothing")
     what = parser.add_argument_group("what is evaluated")
     what.add_argument("--data", **several, metavar="DATA", help="demo (default), or files")
     about = "qa (short answers), mc (multiple choice), long (long answers); default: as the data says"
     what.add_argument("--task", **several, choices=TASKS, dest="tasks", help=about)
-    about = f"{', '.join(each.form for each in PROVIDERS)} of a transformers model (default bundled)"
+    about = f"{', '.join(each.form for each in PROVIDERS)} of a transformers model"
     what.add_argument("--model", **several, metavar="MODEL", dest="models", help=about)
     names = defense_names()
-    about = f"{', '.join(names)}; default: vanilla consensus. no-rag asks without passages"
+    about = f"default: vanilla consensus; also {', '.join(n for n in names if n not in DEFAULTS['defenses'])}"
     what.add_argument("--defense", **several, choices=names, metavar="DEFENSE", dest="defenses", help=about)
-    about = "those listed below (default: pia poison), or none"
+    about = "default: pia poison; none; others: --help-all"
     what.add_argument("--attack", **several, metavar="ATTACK", dest="attacks", help=about)
     about = "where planted texts go: first (default), middle, last, random, or 1 (the top), 2, ..."
     what.add_argument("--rank", **several, type=_number_or_text, metavar="RANK", dest="ranks", help=about)

@@ -108,6 +108,7 @@ def test_where_no_defence_does_the_task_one_that_does_is_named(run, tmp_path) ->
 
 def test_help_explains_every_column_of_the_table(run) -> None:
     _, out, _ = run("--help", given=False)
+    assert len(out.splitlines()) <= 60
     told = " ".join(out.split())
     assert all(f"{name}: {meaning}" in told for name, meaning in LEGEND.items())
 
