@@ -167,19 +167,20 @@ class LangChainModel(CalledModel):
         return announced(config, call.prompt)
 
 
+@dataclass(frozen=True)
 class _Requesting(Runnable[PromptValue, Any]):
     """A model whose prompts get a request at their end; it has no run of its own."""
 
-    def __init__(self, llm: Runnable[Any, Any], request: str) -> None:
-        self._llm, self._request = llm, request
+    llm: Runnable[Any, Any]
+    request: str
 
     def invoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Ask the model."""
-        return self._llm.invoke(with_request(input, self._request), config, **kwargs)
+        return self.llm.invoke(with_request(input, self.request), config, **kwargs)
 
     async def ainvoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Ask the model within the sequence's task, which a SystemExit would leave, and with it the loop."""
-        return await acalled(self._llm.ainvoke(with_request(input, self._request), config, **kwargs))
+        return await acalled(self.llm.ainvoke(with_request(input, self.request), config, **kwargs))
 
 
 def steers(error: BaseException) -> bool:

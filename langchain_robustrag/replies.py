@@ -25,9 +25,7 @@ class Seen(BaseCallbackHandler):
     """Remembers the ending of the model's own reply, which a parser behind it leaves out."""
 
     ignore_chain = ignore_retriever = ignore_agent = ignore_custom_event = True
-
-    def __init__(self) -> None:
-        self.ending = Ending()
+    ending = Ending()
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Note the model's reply."""
@@ -48,7 +46,7 @@ def response_of(said: Any, seen: Ending) -> Response:
 def text_of(said: Any) -> str:
     """Return the answer in a reply: the text blocks of a message; an object as JSON; nothing for None."""
     if isinstance(said, BaseMessage):
-        return "".join(_parts(said).text)
+        return "".join(Blocks().read(said.content).text)
     if said is None or isinstance(said, str):
         return said or ""
     if isinstance(said, BaseModel):
@@ -60,11 +58,11 @@ def text_of(said: Any) -> str:
 
 def ending_of(message: BaseMessage) -> Ending:
     """Return the ending of a message or of a message chunk."""
-    parts, extra = _parts(message), message.additional_kwargs
+    parts, extra = Blocks().read(message.content), message.additional_kwargs
     if isinstance(refusal := extra.get("refusal"), str):
         parts.refusals.append(refusal)
-    for name in ("reasoning_content", "reasoning", "thinking"):
-        parts.reasoning_chars += chars_of(extra.get(name))
+    told = (extra.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
+    parts.reasoning_chars += sum(map(chars_of, filter(None, told)))
     return Ending(
         finish=reason_in(message.response_metadata),
         refusal=parts.refusal,
@@ -120,9 +118,3 @@ def _completed(own: Ending, seen: Ending) -> Ending:
 def _logprobs(metadata: Mapping[str, Any]) -> tuple[float, ...] | None:
     """Return the log-probabilities of a reply's tokens, where the model was set to give them."""
     return logprobs_in(metadata.get("logprobs") or metadata.get("logprobs_result"))
-
-
-def _parts(message: BaseMessage) -> Blocks:
-    parts = Blocks()
-    parts.read(message.content)
-    return parts

@@ -9,12 +9,8 @@ from collections.abc import Sequence
 UNSEEN = "\U000e0000-\U000e007f\U000e0100-\U000e01ef"
 """Tag characters and variation selectors, in which any text can be written that nobody sees: a class for patterns."""
 
-_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
-
-
-def without_selectors(text: str) -> str:
-    """Return a text without variation selectors, which Unicode takes for accents."""
-    return text if text.isascii() else _SELECTORS.sub("", text)
+SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
+"""Variation selectors, which Unicode takes for accents."""
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -33,7 +29,7 @@ def printable(text: str, limit: int | None = None) -> str:
 def _visible(character: str) -> str:
     if character in "\n\r\t ":
         return " "
-    if _SELECTORS.match(character):
+    if SELECTORS.match(character):
         return "·"
     return "·" if unicodedata.category(character) in {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"} else character
 

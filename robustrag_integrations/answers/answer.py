@@ -197,10 +197,6 @@ class RobustAnswer:
         if self.radius_verbatim is None:
             object.__setattr__(self, "radius_verbatim", self.radius)
 
-    def changed(self, **values: Any) -> RobustAnswer:
-        """Return a copy with other values."""
-        return replace(self, **values)
-
     def __repr__(self) -> str:
         """One line; `explain()` is the account, and `to_dict()` all of it."""
         verdict = "abstained, " if self.abstained else ""
@@ -299,7 +295,7 @@ class RobustAnswer:
         on a sole source, unless `allow_sole_source` is set (`VoteRules`).
         """
         if self.abstained:
-            return self if self.text == self.abstention else self.changed(text=self.abstention)
+            return self if self.text == self.abstention else replace(self, text=self.abstention)
         alone = self.sole_source is not None or self.evidence.get("support") == 1
         if any(group.status == "not_asked" for group in self.groups):  # who else would have said it is not known
             alone |= sum(group.status == "supports" for group in self.groups) == 1
@@ -313,7 +309,8 @@ class RobustAnswer:
 
     def withheld(self, why: str) -> RobustAnswer:
         """Return an abstention in place of the answer; its evidence keeps the radius."""
-        return self.changed(
+        return replace(
+            self,
             text=self.abstention,
             radius=0,
             radius_verbatim=0,
@@ -347,6 +344,8 @@ class RobustAnswer:
         for group in self.groups:
             if group.status in statuses:
                 alike.setdefault(group.keywords or group.words or group.response, []).append(group)
+        if not alike:
+            return ()
         supporting = [group for group in self.groups if group.status == "supports"]
         tiers = list(self.tier_sizes)
         found = []
@@ -373,7 +372,7 @@ class RobustAnswer:
             return self
         shown = "; ".join(map(_told, listed[:_MOST_TOLD]))
         more = f"; and {len(listed) - _MOST_TOLD} more" if len(listed) > _MOST_TOLD else ""
-        return self.changed(text=f"{said}: {shown}{more}")
+        return replace(self, text=f"{said}: {shown}{more}")
 
     def supporting(self, items: Sequence[T]) -> list[T]:
         """Return those of the items that support the answer, in their order.
@@ -392,7 +391,7 @@ class RobustAnswer:
         """The answer of which the items that `supporting` gives are all there is: `positions` are places among them."""
         places = {place: at for at, place in enumerate(self._cited_places)}
         kept = (tuple(places[place] for place in group.positions if place in places) for group in self.groups)
-        return self.changed(groups=tuple(replace(g, positions=p) for g, p in zip(self.groups, kept, strict=True)))
+        return replace(self, groups=tuple(replace(g, positions=p) for g, p in zip(self.groups, kept, strict=True)))
 
     @property
     def _cited_places(self) -> list[int]:

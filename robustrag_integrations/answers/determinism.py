@@ -31,10 +31,8 @@ class Repeats:
         """Return what a user says of a model."""
         return cls("samples" if samples else "deterministic", f"declared by samples={samples}")
 
-    def after(self, probe: Mapping[str, Any] | None) -> Repeats:
+    def after(self, probe: Mapping[str, Any]) -> Repeats:
         """Add the findings of a repeat probe: differences settle it; that none was seen proves nothing."""
-        if probe is None:
-            return self
         differed = probe["differed"]
         seen = f"a probe compared {probe['compared']} replies to equal prompts: {differed or 'none'} differed"
         return replace(self, model="samples" if differed else self.model, probe=seen)

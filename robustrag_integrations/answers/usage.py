@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,7 @@ class Usage:
     reasoning: int | None = None
 
 
+_NUMBERS = attrgetter("prompt", "cached", "completion", "reasoning")
 UNTOLD = Usage()
 """The usage of a call that reported nothing: one object, which a comparison by identity finds."""
 
@@ -31,21 +31,17 @@ def together(usages: Sequence[Usage]) -> Usage:
         return usages[0]
     if any(usage is UNTOLD for usage in usages):
         return UNTOLD
-    return Usage(*(None if None in kind else sum(kind) for kind in _by_kind(usages)))
+    kinds = zip(*map(_NUMBERS, usages), strict=True) if usages else [()] * 4
+    return Usage(*(None if None in kind else sum(kind) for kind in kinds))
 
 
 def told(usages: Iterable[Usage]) -> Usage:
     """Return the sum over the calls that told, at least a part of the whole; unknown if none did."""
     telling = [usage for usage in usages if usage is not UNTOLD]
-    known = ([number for number in kind if number is not None] for kind in _by_kind(telling))
-    return Usage(*(sum(kind) if kind else None for kind in known)) if telling else UNTOLD
-
-
-def _by_kind(usages: Sequence[Usage]) -> list[tuple[Any, ...]]:
-    return list(zip(*map(_NUMBERS, usages), strict=True)) or [()] * 4
-
-
-_NUMBERS = attrgetter("prompt", "cached", "completion", "reasoning")
+    if not telling:
+        return UNTOLD
+    known = ([number for number in kind if number is not None] for kind in zip(*map(_NUMBERS, telling), strict=True))
+    return Usage(*(sum(kind) if kind else None for kind in known))
 
 
 @dataclass(frozen=True)

@@ -106,11 +106,6 @@ class Counted(ABC):
         votes = Votes(self.weights)
         return largest_radius(lambda most: self.holding(votes, most, pending, verbatim=verbatim), votes.total)
 
-    def radii(self, pending: int) -> tuple[int, int]:
-        """Return the radius of the answer and that of its letters."""
-        radius = self.radius(pending)
-        return radius, self.radius(pending, verbatim=True) if self.has_wordings else radius
-
     def tier_budgets(
         self, tiers: Sequence[str], pending: int, succeeded: Sequence[int], needed: int
     ) -> tuple[dict[str, int], ...]:

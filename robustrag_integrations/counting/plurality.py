@@ -153,9 +153,9 @@ class Count(Counted, Generic[Key]):
 
     def _leads(self, winner: Key) -> tuple[Row, list[Key], NDArray[np.int64]]:
         """Return, per group, whether it says the winner; the rivals; and the winner's lead over none and each."""
-        own = self._says(winner)
         rivals = [key for key in self.votes if key != winner]
-        return own, rivals, np.array([own, *(own - self._says(key) for key in rivals)])
+        own, *others = np.array([[said == key for said in self.keys] for key in (winner, *rivals)], np.int64)
+        return own, rivals, np.array([own, *(own - other for other in others)])
 
     def _is_enough(self, own: Row, votes: Votes, most: int, pending: int = 0) -> HoldsPerBudget:
         enough: HoldsPerBudget = votes.worst_case_sums(own, 0, most, pending) >= self.rule.min_support
@@ -163,9 +163,6 @@ class Count(Counted, Generic[Key]):
             answering = np.array([key is not None for key in self.keys], np.int64)
             enough &= votes.worst_case_sums(self.rule.one_in * own - answering, -1, most, pending) > 0
         return enough
-
-    def _says(self, key: Key) -> Row:
-        return np.array([said == key for said in self.keys], np.int64)
 
 
 def possible_winners(

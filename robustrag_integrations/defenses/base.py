@@ -228,12 +228,12 @@ class Defense(ABC):
     @classmethod
     def whole_plan(cls, inputs: PlanInput, settings: Any) -> Plan:
         """Return the plan of one question's whole answer; every driver and framework runs it."""
-        cls.check_rules(inputs.rules)
-        settings = settings.under(inputs.rules)
+        if inputs.rules.weights is not None:
+            settings = settings.with_weights()
         groups, notes = inputs.rules.counted(inputs.groups)
         choices = cls._checked_choices(inputs.choices, settings)
-        inputs = replace(inputs, groups=groups, choices=choices, caveats=(*inputs.caveats, *notes))
-        inputs = replace(inputs, abstention=settings.abstention)
+        caveats = (*inputs.caveats, *notes)
+        inputs = replace(inputs, groups=groups, choices=choices, caveats=caveats, abstention=settings.abstention)
         shown = {} if settings.abstention is None else {"abstention": settings.abstention}
         terms = MethodTerms(cls.method.name, {**settings.as_dict(), **shown}, cls.promise, cls.isolates)
         return answered(inputs, cls.plan_of(inputs, settings), terms)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.settings import check_settings, setting
 from robustrag_integrations.defenses.registry import Method
-from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.text.abstention import Abstains, abstention_of
@@ -44,8 +43,8 @@ class MethodSettings:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def under(self, rules: VoteRules) -> MethodSettings:
-        """Return the settings as they are under these rules of voting."""
+    def with_weights(self) -> MethodSettings:
+        """Return the settings as they are where groups may have several votes."""
         return self
 
     def as_dict(self) -> dict[str, Any]:

@@ -183,23 +183,23 @@ def label(value: object) -> str | None:
 def origin_named(text: str, *, is_file: bool = False) -> Origin | None:
     """Return the origin that a text of metadata names, None for an empty one; of a file, "x.com/a" is a folder."""
     given = text.lstrip(_BEFORE_ADDRESSES).strip()
-    name, host, kind = _name(given, is_file)
-    return Origin(name, host, given, kind) if name else None
-
-
-def _name(text: str, is_file: bool) -> tuple[str, str | None, Kind]:
-    if match := _WEB.match(text):
-        rest = text[match.end() :]
+    host: str | None = None
+    kind: Kind = NAME
+    if match := _WEB.match(given):
+        rest = given[match.end() :]
         if not rest.startswith("//"):
             rest = rest.replace("\\", "/")  # only browsers read a host in it, and this is how
-        return *(_address(rest.lstrip("/")) or (NO_HOST, "")), ADDRESS if text[:4].lower() == "http" else NAME
-    if match := _FILE.match(text):
-        return _file_name(unquote(text[match.end() :].partition("#")[0].partition("?")[0])), None, FILE
-    if match := _SCHEME.match(text):  # s3://bucket/key: another space of names
-        return f"{match[1].lower()}{match[2]}{_whole_file(match[3])}", None, NAME
-    if not is_file and (text.startswith("//") or _BARE.match(_whole_file(text)[:_LONGEST_BARE])):
-        return *(_address(text.lstrip("/")) or (NO_HOST, "")), NAME
-    return _file_name(text), None, FILE if is_file else NAME
+        name, host = _address(rest.lstrip("/")) or (NO_HOST, "")
+        kind = ADDRESS if given[:4].lower() == "http" else NAME
+    elif match := _FILE.match(given):
+        name, kind = _file_name(unquote(given[match.end() :].partition("#")[0].partition("?")[0])), FILE
+    elif match := _SCHEME.match(given):  # s3://bucket/key: another space of names
+        name = f"{match[1].lower()}{match[2]}{_whole_file(match[3])}"
+    elif not is_file and (given.startswith("//") or _BARE.match(_whole_file(given)[:_LONGEST_BARE])):
+        name, host = _address(given.lstrip("/")) or (NO_HOST, "")
+    else:
+        name, kind = _file_name(given), FILE if is_file else NAME
+    return Origin(name, host, given, kind) if name else None
 
 
 def _whole_file(text: str) -> str:

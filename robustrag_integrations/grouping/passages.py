@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 from functools import cached_property
@@ -13,8 +13,8 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
-from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations._util.display import printable, without_selectors
+from robustrag_integrations._util.checks import check_at_least, unchecked
+from robustrag_integrations._util.display import SELECTORS, printable
 from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.normalise import compatible, few_marks
 from robustrag_integrations.grouping.origins import (
@@ -134,7 +134,7 @@ class PassageGroup:
         found = {p.origin: p.origin.given for p in reversed(self.passages) if p.origin is not None}
         return tuple(found[origin] for origin in dict.fromkeys(p.origin for p in self.passages) if origin is not None)
 
-    @property
+    @cached_property
     def is_empty(self) -> bool:
         """True if there is nothing to read: such a group abstains."""
         return all(is_blank(p.text) for p in self.passages)
@@ -142,7 +142,7 @@ class PassageGroup:
 
 def is_blank(text: str) -> bool:
     """True if a text has no character that can be seen."""
-    return all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") for c in without_selectors(text))
+    return all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") or SELECTORS.match(c) for c in text)
 
 
 def first_of_same(texts: Sequence[str]) -> list[int]:
@@ -157,7 +157,7 @@ def first_of_same(texts: Sequence[str]) -> list[int]:
 def _comparable(text: str) -> str:
     if text.isascii():
         return " ".join(text.lower().split())
-    folded = compatible(few_marks(without_selectors(text))).casefold()
+    folded = compatible(few_marks(SELECTORS.sub("", text))).casefold()
     return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
 
 
@@ -175,7 +175,7 @@ def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:
         if not isinstance(item, (str, Passage)):
             raise TypeError(f"passages[{rank}] must be a str or a Passage, got {type(item).__name__}: {item!r:.60}")
         passage = Passage(item) if isinstance(item, str) else item
-        found.append(passage if passage.id is not None else replace(passage, id=f"p{rank}"))
+        found.append(passage if passage.id is not None else unchecked(passage, id=f"p{rank}"))
     return tuple(found)
 
 
@@ -210,8 +210,12 @@ def isolate(
             that no passage has had in this process.
         ImportError: `"site"` without tldextract.
     """
+    return grouped(passages, group_size, grouping_of(group_size, by))
+
+
+def grouped(passages: Iterable[str | Passage], group_size: int, by: GroupBy) -> tuple[PassageGroup, ...]:
+    """`isolate` by a checked criterion."""
     items = as_passages(passages)
-    by = grouping_of(group_size, by)
     keys = passage_keys(items, by)
     members: dict[int, list[int]] = {}
     for rank, place in enumerate(keys.places):
@@ -278,7 +282,7 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     for passage in passages:
         found, reason = None, "None"
         try:
-            found = _usable(_key(passage, by, named))
+            found = _key(passage, by, named)
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -299,10 +303,10 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     return Keys(tuple(places), tuple(keys), tuple(missing))
 
 
-def _key(passage: Passage, by: GroupBy, named: bool) -> object:
+def _key(passage: Passage, by: GroupBy, named: bool) -> Hashable:
     """Return the key of a passage; `named`: other passages name their origin, so that an id alone is none."""
     if callable(by):
-        return by(passage)
+        return _usable(by(passage))
     if by not in (ORIGIN, SITE):
         return found.name if (found := passage.named(by)) else None
     origin = passage.origin

@@ -28,9 +28,9 @@ from robustrag_integrations.grouping.passages import (
     Passage,
     PassageGroup,
     first_of_same,
+    grouped,
     grouping_of,
     is_named,
-    isolate,
 )
 
 OTHER = "other"  # the tier of whatever has no other one
@@ -277,7 +277,7 @@ class VoteRules:
 
     def isolate(self, passages: Iterable[str | Passage]) -> tuple[PassageGroup, ...]:
         """Return the passages' groups, before weights and copies."""
-        return isolate(passages, self.group_size, by=self.by)
+        return grouped(passages, self.group_size, self.by)
 
     def counted(self, groups: Sequence[PassageGroup]) -> tuple[tuple[PassageGroup, ...], tuple[str, ...]]:
         """Return the groups with their votes, without those that have none, and the warnings; before copies."""
@@ -325,7 +325,8 @@ class VoteRules:
             g if first == g.index else replace(g, copy_of=first) for g, first in zip(groups, firsts, strict=True)
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    @cached_property
+    def named(self) -> dict[str, Any]:
         """The fields that differ from the defaults, JSON-safe, as answers name them."""
         found = {name: v for name, v in self.given.items() if name not in ("group_size", "group_by", "below")}
         if self.by != ORIGIN:
@@ -334,7 +335,7 @@ class VoteRules:
 
     def check_certifiable(self) -> None:
         """Raise ValueError if certificates cannot be made for votes like these."""
-        if further := {name: value for name, value in self.as_dict().items() if name not in _CHANGES_NO_ANSWER}:
+        if further := {name: value for name, value in self.named.items() if name not in _CHANGES_NO_ANSWER}:
             raise ValueError(
                 f"{', '.join(f'{name}={value!r}' for name, value in further.items())}: certificates are about one vote "
                 "per group, and do not count the abstentions that an attacker may cause; certify the defence without "

@@ -195,7 +195,7 @@ class TextModel(Model, ABC):
 
 def repeats_of(model: Model) -> Repeats:
     """Return a model's reproducibility, from its own statement and a probe's findings."""
-    return model.repeats.after(model.probe)
+    return model.repeats if model.probe is None else model.repeats.after(model.probe)
 
 
 class FinalAnswers:

@@ -7,7 +7,7 @@ counts as not known. OpenAI's chats and Responses, Anthropic's messages, Bedrock
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
@@ -122,6 +122,8 @@ def reason_in(raw: Any, *others: Any) -> FinishReason:
 
 def usage_of(found: Any) -> Usage:
     """Return the tokens from a `usage`, `token_usage` or `usage_metadata`, be it a mapping or an object."""
+    if found is None:
+        return UNTOLD
     read = _first(found, "prompt_tokens_details", "input_tokens_details", "input_token_details")
     made = _first(found, "completion_tokens_details", "output_tokens_details", "output_token_details")
     cached, reasoning = _count(read, "cached_tokens", "cache_read"), _count(made, "reasoning_tokens", "reasoning")
@@ -160,8 +162,8 @@ class Blocks:
         """All refusals as one text; None without any."""
         return "".join(self.refusals) if self.refusals else None
 
-    def read(self, content: Any, depth: int = 0) -> None:
-        """Sort the blocks of a content by type."""
+    def read(self, content: Any, depth: int = 0) -> Blocks:
+        """Sort the blocks of a content by type, and return them."""
         if isinstance(content, str):
             self.text.append(content)
         elif isinstance(content, list) and depth < _DEEPEST:
@@ -169,6 +171,7 @@ class Blocks:
                 self.read(block, depth + 1)
         elif isinstance(content, Mapping):
             self._read_block(content, depth)
+        return self
 
     def _read_block(self, block: Mapping[str, Any], depth: int) -> None:
         kind, text = block.get("type"), block.get("text")
@@ -219,14 +222,11 @@ def logprobs_in(found: Any) -> tuple[float, ...] | None:
     listed = found
     if found is not None and not isinstance(found, (list, tuple)):
         listed = next((v for n in ("content", "token_logprobs") if isinstance(v := entry(found, n), (list, tuple))), ())
-    return _checked(entry(e, "logprob") if isinstance(e, Mapping) or hasattr(e, "logprob") else e for e in listed or ())
-
-
-def _checked(values: Iterable[Any]) -> tuple[float, ...] | None:
-    found: list[float] = []
-    for value in islice(values, LONGEST + 1):
+    values: list[float] = []
+    for each in islice(listed or (), LONGEST + 1):
+        value = entry(each, "logprob") if isinstance(each, Mapping) or hasattr(each, "logprob") else each
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not (is_number and value <= _ROUNDING):  # NaN is not, either
             return None
-        found.append(float(min(max(value, LOWEST), 0.0)))
-    return tuple(found) if 0 < len(found) <= LONGEST else None
+        values.append(float(min(max(value, LOWEST), 0.0)))
+    return tuple(values) if 0 < len(values) <= LONGEST else None

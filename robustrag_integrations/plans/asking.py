@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from robustrag_integrations._util.display import printable
@@ -58,9 +57,6 @@ class PlanInput:
     markers: bool = False
     for_prompt: bool = False
     abstention: str | None = None
-
-    def __post_init__(self) -> None:
-        check_query(self.query)
 
     def answer(self, text: str | None, *, abstained: bool | None = None, **found: Any) -> RobustAnswer:
         """Build a method's answer: an abstention where there is no text. `finish` adds what all methods share."""
@@ -118,39 +114,36 @@ Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `counting/line
 Count = Callable[[Sequence[Any], Sequence[int]], Outcome]  # what is found in each group, and its votes, to their count
 
 
-@dataclass(frozen=True)
 class Heard(Generic[Found]):
-    """What the groups said; `may_stop` if they need not be waited for once the answer is decided."""
+    """What the groups said.
 
-    groups: tuple[PassageGroup, ...]
-    readings: Sequence[Reading[Found]]
-    quorum: Quorum = Quorum()
-    may_stop: bool = False
+    Attributes:
+        may_stop: True if the groups need not be waited for once the answer is decided.
+        responses: as they count.
+        found: what was found in each response; None for one that counts for nothing.
+        votes: of each group; none for a group that may still say anything.
+        pending: the votes of groups that may still say anything.
+    """
 
-    @cached_property
-    def responses(self) -> list[Response]:
-        """The responses as they count."""
-        return [reading.response for reading in self.readings]
-
-    @cached_property
-    def found(self) -> list[Found | None]:
-        """What was found in each response; None for one that counts for nothing."""
-        return [reading.found for reading in self.readings]
-
-    @cached_property
-    def votes(self) -> list[int]:
-        """Each group's votes; none for a group that may still say anything."""
-        return [0 if r.is_open else g.weight for g, r in zip(self.groups, self.readings, strict=True)]
-
-    @property
-    def pending(self) -> int:
-        """The votes of groups that may still say anything."""
-        return sum(group.weight for group in self.groups) - sum(self.votes)
+    def __init__(
+        self,
+        groups: tuple[PassageGroup, ...],
+        readings: Sequence[Reading[Found]],
+        quorum: Quorum = Quorum(),
+        may_stop: bool = False,
+    ) -> None:
+        self.groups, self.readings, self.quorum, self.may_stop = groups, readings, quorum, may_stop
+        self.responses = [reading.response for reading in readings]
+        self.found = [reading.found for reading in readings]
+        self.votes = [0 if r.is_open else g.weight for g, r in zip(groups, readings, strict=True)]
+        self.pending = sum(group.weight for group in groups) - sum(self.votes)
 
     def radii(self, outcome: Outcome) -> tuple[int, int]:
         """The radii of an outcome and of its letters, of which neither outlives the quorum; -1 for what is open."""
         quorum = self.quorum.radius(self.responses, [group.weight for group in self.groups])
-        radius, verbatim = outcome.radii(self.pending)
+        radius = verbatim = outcome.radius(self.pending)
+        if outcome.has_wordings:
+            verbatim = outcome.radius(self.pending, verbatim=True)
         return min(radius, quorum), min(radius, verbatim, quorum)
 
     def tier_budgets(self, outcome: Outcome) -> tuple[dict[str, int], ...] | None:
@@ -200,19 +193,17 @@ def read_replies(
 ) -> list[Reading[Found]]:
     """Read each group's reply, equal ones once. A group with nothing to read abstains, whatever the reply."""
     known: dict[tuple[Response, Any], Reading[Found]] = {}
-
-    def reading(group: PassageGroup, response: Response) -> Reading[Found]:
+    readings = []
+    for group, response in zip(groups, replies, strict=True):
         if group.is_empty and not response.skipped_reason and response != BLANK:
-            return Reading(Response("", abstains=True, usage=response.usage), None)
+            readings.append(Reading[Found](Response("", abstains=True, usage=response.usage), None))
+            continue
         same = (response, response.logprobs)
-        if same not in known:
-            known[same] = read(response)
-        found = known[same]
-        if found.response.usage is response.usage:
-            return found
-        return replace(found, response=replace(found.response, usage=response.usage))
-
-    return [reading(group, response) for group, response in zip(groups, replies, strict=True)]
+        found = known[same] = known[same] if same in known else read(response)
+        if found.response.usage is not response.usage:
+            found = replace(found, response=replace(found.response, usage=response.usage))
+        readings.append(found)
+    return readings
 
 
 def ask_groups(
@@ -243,7 +234,10 @@ def ask_groups(
     needed = quorum.needed(sum(weights))
 
     def heard_in(replies: Sequence[Response]) -> Heard[Found]:
-        return Heard(groups, _one_vote_each(groups, read_replies(groups, replies, read), by_letter), quorum, may_stop)
+        readings = read_replies(groups, replies, read)
+        if may_stop or rules.copies == "one_vote":
+            readings = _one_vote_each(groups, readings, by_letter)
+        return Heard(groups, readings, quorum, may_stop)
 
     def decided(replies: Sequence[Response]) -> bool:
         """True if the answer and its letters stay whatever the missing replies are, with a radius that is enough."""

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 
@@ -42,28 +42,19 @@ Result = TypeVar("Result")
 _LOG = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
 class Watch:
-    """An `answer` or a `certification` under way; entered by a driver before the first step of its plan."""
+    """An `answer` or a `certification` under way, and its span."""
 
-    def __init__(self, operation: str) -> None:
-        self._operation, self._began = operation, time.perf_counter()
-        self._root: Any = None
-
-    def __enter__(self) -> Watch:
-        self._root = _started(self._operation)  # never current: streams pause and resume
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
-        if kind is not None:
-            what = "cancelled" if was_cancelled(kind) else kind.__name__
-            _LOG.info("no %s: %s after %.3f s", self._operation, what, time.perf_counter() - self._began)
-        _end(self._root, kind)
+    operation: str
+    root: Any
+    began: float = field(default_factory=time.perf_counter)
 
     def done(self, result: Result) -> Result:
         """Record the plan's result, and return it."""
-        seconds = time.perf_counter() - self._began
+        seconds = time.perf_counter() - self.began
         if not isinstance(result, RobustAnswer):
-            _LOG.info("%s: done in %.3f s", self._operation, seconds)
+            _LOG.info("%s: done in %.3f s", self.operation, seconds)
             return result
         states = [group.status for group in result.groups]
         said = {
@@ -78,8 +69,8 @@ class Watch:
         if said["failed"]:
             _LOG.warning("%d of %d groups failed and count as abstentions", said["failed"], len(states))
         _LOG.info("answer: %s seconds=%.3f", " ".join(f"{name}={value}" for name, value in said.items()), seconds)
-        if self._root is not None:
-            self._root.set_attributes({f"robustrag.{name}": value for name, value in said.items()})
+        if self.root is not None:
+            self.root.set_attributes({f"robustrag.{name}": value for name, value in said.items()})
         return result
 
     @contextmanager
@@ -95,19 +86,25 @@ class Watch:
         role = request.role if isinstance(request, Ask) else "isolated"
         length = sum(len(prompt.text) for prompt in request.prompts)
         _LOG.debug("asking %d %s prompts of %d characters in all", len(request.prompts), role, length)
-        span = _started("final_call" if role == "final" else "isolated_calls", self._root)
-        kind: type[BaseException] | None = None
-        try:
+        with _span("final_call" if role == "final" else "isolated_calls", self.root) as span:
             if span is None or streamed:
                 yield
             else:
                 with _api().use_span(span, record_exception=False, set_status_on_exception=False):
                     yield
+
+
+@contextmanager
+def _watched(operation: str) -> Iterator[Watch]:
+    """Watch a plan; entered by a driver before its first step."""
+    with _span(operation) as root:  # never current: streams pause and resume
+        watch = Watch(operation, root)
+        try:
+            yield watch
         except BaseException as error:
-            kind = type(error)
+            what = "cancelled" if was_cancelled(type(error)) else type(error).__name__
+            _LOG.info("no %s: %s after %.3f s", operation, what, time.perf_counter() - watch.began)
             raise
-        finally:
-            _end(span, kind)
 
 
 @cache
@@ -119,31 +116,33 @@ def _api() -> Any:
     return trace
 
 
-def _started(name: str, above: Any = None) -> Any:
+@contextmanager
+def _span(name: str, above: Any = None) -> Iterator[Any]:
+    """Hold a span, None without OpenTelemetry; an error that ends it is named by its type: its message is untrusted."""
     trace = _api()
     if trace is None:
-        return None
-    below = None if above is None else trace.set_span_in_context(above)
-    return trace.get_tracer("robustrag_integrations").start_span(f"robustrag.{name}", below)
-
-
-def _end(span: Any, kind: type[BaseException] | None) -> None:
-    """End a span, with the type of the error that ended it; its message is untrusted and stays out."""
-    if span is None:
+        yield None
         return
-    if kind is not None and was_cancelled(kind):
-        span.set_attribute("robustrag.cancelled", True)
-    elif kind is not None:
-        span.set_attribute("error.type", kind.__name__)
-        span.set_status(_api().StatusCode.ERROR)
-    span.end()
+    below = None if above is None else trace.set_span_in_context(above)
+    span = trace.get_tracer("robustrag_integrations").start_span(f"robustrag.{name}", below)
+    try:
+        yield span
+    except BaseException as error:
+        if was_cancelled(type(error)):
+            span.set_attribute("robustrag.cancelled", True)
+        else:
+            span.set_attribute("error.type", type(error).__name__)
+            span.set_status(trace.StatusCode.ERROR)
+        raise
+    finally:
+        span.end()
 
 
+@dataclass(frozen=True)
 class TextPerformer:
     """Performs a text plan's requests with a `TextModel`."""
 
-    def __init__(self, model: TextModel) -> None:
-        self.model = model
+    model: TextModel
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
@@ -202,7 +201,7 @@ def run(
     plan: Generator[RequestT, ReplyT, Result], perform: Callable[[RequestT], ReplyT], *, operation: str = "answer"
 ) -> Result:
     """Run a plan (an answer's or a certificate's, as `operation` says in logs and spans) to its end."""
-    with Watch(operation) as watch:
+    with _watched(operation) as watch:
         step = _step(plan, None)
         while not isinstance(step, _Done):
             with watch.calls(step):
@@ -218,7 +217,7 @@ async def arun(
     operation: str = "answer",
 ) -> Result:
     """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads."""
-    with Watch(operation) as watch:
+    with _watched(operation) as watch:
         step = await asyncio.to_thread(_step, plan, None)
         while not isinstance(step, _Done):
             with watch.calls(step):
@@ -247,7 +246,7 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
     The pieces add up to its text, unless the model retracted what was shown (`replies.streams.RETRACTED`, a warning
     then). Isolated responses are never among the pieces.
     """
-    with Watch("answer") as watch:
+    with _watched("answer") as watch:
         step = _step(plan, None)
         while not isinstance(step, _Done):
             reply: Reply = None
@@ -276,7 +275,7 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
 
 async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
-    with Watch("answer") as watch:
+    with _watched("answer") as watch:
         step = await asyncio.to_thread(_step, plan, None)
         while not isinstance(step, _Done):
             reply: Reply = None

@@ -13,7 +13,7 @@ is shown. `finish` then makes the answer of what the method found, in this order
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from robustrag_integrations._util.display import printable
@@ -72,7 +72,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
     the final call is not streamed. What the plan has not shown is shown at the end.
     """
     rules, groups = inputs.rules, inputs.groups
-    known: dict[str, Any] = {"defense": terms.name, "settings": {**terms.settings, **rules.as_dict()}}
+    known: dict[str, Any] = {"defense": terms.name, "settings": {**terms.settings, **rules.named}}
     known["radius_unit"] = rules.unit_of(groups)
     if len(groups) < rules.min_groups:
         why = f"abstained: {count_of(len(groups), 'group')}, below min_groups={rules.min_groups}. Retrieve more sources"
@@ -113,37 +113,54 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
 def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBook) -> RobustAnswer:
     """Return the answer of a draft; the module's docstring says what is added."""
     rules, groups = inputs.rules, inputs.groups
-    answer = _with_radius(draft, rules).changed(
+    answer, heard = draft.answer, draft.heard
+    responses = [*(heard.responses if heard else ()), *([draft.final] if draft.final else ())]
+    evidence = answer.evidence
+    if heard is not None and heard.may_stop:
+        decided_after = sum(response.skipped_reason is None for response in heard.responses)
+        evidence = {**evidence, "decided_after": decided_after}
+    answer = replace(
+        answer,
         defense=terms.name,
-        settings={**terms.settings, **rules.as_dict()},
+        settings={**terms.settings, **rules.named},
         radius_unit=rules.unit_of(groups),
-        model_calls=draft.answer.model_calls + book.asked,
+        model_calls=answer.model_calls + book.asked,
+        reasoning_chars=sum(response.reasoning_chars for response in responses),
+        evidence=evidence,
         warnings=_warnings(draft, inputs, terms),
+        **_radii(draft, rules),
     )
     if draft.withheld is not None:
         answer = answer.withheld(draft.withheld)
     answer = _held_to_min_radius(_with_sole_source(book.entered(answer)), rules)
-    answer = _with_determinism(answer, inputs, terms.promise)
+    known, doubts = inputs.repeats(), []
+    if not inputs.accept_sampling and known.caveat:
+        doubts.append(f"{known.caveat}; what holds of this one is in determinism")
     if links := unsupported_links(answer, groups):
-        answer = answer.changed(warnings=(*answer.warnings, link_warning(links)))
+        doubts.append(link_warning(links))
+    reach = Determinism.of(
+        known,
+        terms.promise,
+        radius=answer.radius,
+        whole=answer.whole,
+        unit=answer.radius_unit,
+        min_radius=rules.min_radius,
+    )
+    answer = replace(answer, determinism=reach, warnings=(*answer.warnings, *doubts))
     return answer.for_prompt() if inputs.for_prompt else answer
 
 
-def _with_radius(draft: Draft, rules: VoteRules) -> RobustAnswer:
-    answer, heard = draft.answer, draft.heard
-    responses = [*(heard.responses if heard else ()), *([draft.final] if draft.final else ())]
-    answer = answer.changed(reasoning_chars=sum(response.reasoning_chars for response in responses))
-    if heard is not None and heard.may_stop:
-        decided_after = sum(response.skipped_reason is None for response in heard.responses)
-        answer = answer.changed(evidence={**answer.evidence, "decided_after": decided_after})
+def _radii(draft: Draft, rules: VoteRules) -> dict[str, Any]:
+    """Return the radii of an answer, by their fields; none where its own stand."""
+    heard = draft.heard
     if heard is None or draft.outcome is None:
-        return answer
+        return {}
     radius, verbatim = (max(0, each) for each in heard.radii(draft.outcome))
     budgets = heard.tier_budgets(draft.outcome)
     if budgets is not None:
-        tiers = rules.tiers_of(answer.tier_sizes)
+        tiers = rules.tiers_of(draft.answer.tier_sizes)
         budgets = tuple({tier: budget.get(tier, 0) for tier in tiers} for budget in budgets)
-    return answer.changed(radius=radius, radius_verbatim=verbatim, tier_budgets=budgets)
+    return {"radius": radius, "radius_verbatim": verbatim, "tier_budgets": budgets}
 
 
 def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str, ...]:
@@ -176,7 +193,7 @@ def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
         said += ", none contradicts" * (not others)
     if copies:
         said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
-    return answer.changed(warnings=(*answer.warnings, said))
+    return replace(answer, warnings=(*answer.warnings, said))
 
 
 def _held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
@@ -193,7 +210,7 @@ def _held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
             f"min_radius={least}: an attacker within the radius may cause an abstention, but no other answer than "
             "this one"
         )
-        return answer.changed(warnings=(*answer.warnings, kept))
+        return replace(answer, warnings=(*answer.warnings, kept))
     radius = answer.radius_by_tier or answer.radius if isinstance(least, Mapping) else answer.radius
     why = (
         f"abstained: the answer's radius is {radius}, below min_radius={least}. Do not ask again "
@@ -208,22 +225,6 @@ def _held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
 def _refuse(rules: VoteRules, why: str, answer: RobustAnswer) -> None:
     if rules.below == "raise":
         raise TooFewVotesError(why.removeprefix("abstained: "), answer)
-
-
-def _with_determinism(answer: RobustAnswer, inputs: PlanInput, promise: Promise | None) -> RobustAnswer:
-    known = inputs.repeats()
-    found = Determinism.of(
-        known,
-        promise,
-        radius=answer.radius,
-        whole=answer.whole,
-        unit=answer.radius_unit,
-        min_radius=inputs.rules.min_radius,
-    )
-    if inputs.accept_sampling or not known.caveat:
-        return answer.changed(determinism=found)
-    doubt = f"{known.caveat}; what holds of this one is in determinism"
-    return answer.changed(determinism=found, warnings=(*answer.warnings, doubt))
 
 
 def unsupported_links(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> tuple[str, ...]:
@@ -257,14 +258,15 @@ def link_warning(links: Sequence[str]) -> str:
     )
 
 
+@dataclass
 class SpendingBook:
     """The calls, rounds and tokens of one answer; replies are counted as they came."""
 
-    def __init__(self) -> None:
-        self.asked = self._rounds = 0
-        self._groups: dict[int, list[Usage]] = {}
-        self._shared: list[Usage] = []
-        self._session: Distributions | None = None
+    asked: int = 0
+    _rounds: int = 0
+    _groups: dict[int, list[Usage]] = field(default_factory=dict)
+    _shared: list[Usage] = field(default_factory=list)
+    _session: Distributions | None = None
 
     def note(self, request: Request, reply: Reply) -> None:
         """Enter a request and its reply."""
@@ -301,4 +303,4 @@ class SpendingBook:
         )
         silent = sum(usage.prompt is None or usage.completion is None for usage in calls)
         spending = Spending(made, rounds, silent, together(calls), told(calls), together(shared))
-        return answer.changed(groups=reports, spending=spending)
+        return replace(answer, groups=reports, spending=spending)

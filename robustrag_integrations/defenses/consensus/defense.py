@@ -158,7 +158,7 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
     if settings.runoff == "auto" and not heard.pending:
         outcome = outcome.scored((yield from _scores(outcome, heard, prompts)))
     answer = inputs.answer(outcome.text, groups=heard.reports(_said_of(inputs, outcome)), evidence=outcome.evidence)
-    answer = answer.changed(warnings=_warnings(outcome, answer))
+    answer = replace(answer, warnings=_warnings(outcome, answer))
     if answer.abstained:
         return Draft(_told(answer, outcome) if settings.disagreement == "tell" else answer, heard, outcome)
     prompt = settings.wording_prompt(answer.query, answer.text)
@@ -173,7 +173,7 @@ def _worded(answer: RobustAnswer, prompt: Prompt, settings: ConsensusSettings) -
     An object that does not hold the agreed answer is an abstention: nothing else fits in its place. The prompt holds
     the question and the agreed answer, and nothing else that a passage can reach.
     """
-    agreed = answer.changed(evidence={**answer.evidence, "agreed": answer.text})
+    agreed = replace(answer, evidence={**answer.evidence, "agreed": answer.text})
     try:
         text = (yield from ask_final(prompt, settings.cut_replies, shown=False)).text or ""
     except ModelError as error:
@@ -181,7 +181,7 @@ def _worded(answer: RobustAnswer, prompt: Prompt, settings: ConsensusSettings) -
         if settings.objects:
             return Draft(agreed, withheld=f"abstained: the call that puts the agreed answer into an object {failed}")
         why = f"the answer is shown as a source writes it: the call that words it {failed}"
-        return Draft(agreed.changed(warnings=(*answer.warnings, why)))
+        return Draft(replace(agreed, warnings=(*answer.warnings, why)))
     if settings.objects and not object_holds(text, answer.text, answer.query):
         why = (
             f"abstained: no value of the object holds the agreed answer, {printable(answer.text, 200)}; a field of "
@@ -189,7 +189,7 @@ def _worded(answer: RobustAnswer, prompt: Prompt, settings: ConsensusSettings) -
         )
         return Draft(agreed, withheld=why)
     is_shown = settings.objects or says_only(text, answer.text, answer.query)
-    return Draft(agreed.changed(text=text) if is_shown else agreed)
+    return Draft(replace(agreed, text=text) if is_shown else agreed)
 
 
 def _scores(outcome: Outcome, heard: Heard[Said], prompts: Sequence[Prompt]) -> Steps[Scores[str]]:

@@ -14,7 +14,6 @@ from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.text.keywords import KeywordExtractor, WordExtractor, extractor_fingerprint
@@ -102,13 +101,11 @@ class KeywordSettings(AbstainingSettings):
 
         return lambda response: read_response(response, keywords_of, self.cut_replies)
 
-    def under(self, rules: VoteRules) -> KeywordSettings:
-        """Return the settings as they are under these rules of voting.
+    def with_weights(self) -> KeywordSettings:
+        """Return the settings as they are where groups may have several votes.
 
-        With weights a share of all votes decides alone: a few groups without weight could reach a number of votes.
+        A share of all votes decides alone: a few groups without weight could reach a number of votes.
         """
-        if rules.weights is None:
-            return self
         if self.beta is not None:
             raise ValueError(
                 f"beta={self.beta} is a number of groups, and weights= gives groups several votes; leave "
