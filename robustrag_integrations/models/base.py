@@ -62,11 +62,6 @@ class Response(Ending):
         if self.text is not None and not isinstance(self.text, str):
             raise TypeError(f"the text of a Response must be a str or None, got {type(self.text).__name__}")
 
-    @property
-    def was_asked(self) -> bool:
-        """True if the model was called for it."""
-        return self.skipped_reason != "not_asked" and self != BLANK
-
     @classmethod
     def of(cls, text: str | None, ending: Ending, *, error: str | None = None, truncated: bool = False) -> Response:
         """Build a response from a text and its ending."""

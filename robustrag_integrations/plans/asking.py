@@ -84,11 +84,6 @@ class Quorum:
         """Return the smallest sufficient number of votes whose groups succeed; at least one."""
         return max(1, math.ceil(self.share * votes - 1e-9)) if votes else 0
 
-    def radius(self, responses: Sequence[Response], weights: Sequence[int] | None = None) -> int:
-        """Return how many votes an attacker can make fail before the quorum is missed and no answer comes at all."""
-        weights = weights or [1] * len(responses)
-        return _succeeded(responses, weights) - self.needed(sum(weights))
-
     def can_be_missed(self, responses: Sequence[Response], corrupted: int) -> bool:
         """Tell whether no answer comes at all when this many corrupted groups, besides those that responded, fail."""
         return _succeeded(responses, [1] * len(responses)) < self.needed(len(responses) + corrupted)
@@ -123,6 +118,7 @@ class Heard(Generic[Found]):
         found: what was found in each response; None for one that counts for nothing.
         votes: of each group; none for a group that may still say anything.
         pending: the votes of groups that may still say anything.
+        spare: the votes that can fail before the quorum is missed, and no answer comes at all; below 0 if it is missed.
     """
 
     def __init__(
@@ -136,15 +132,16 @@ class Heard(Generic[Found]):
         self.responses = [reading.response for reading in readings]
         self.found = [reading.found for reading in readings]
         self.votes = [0 if r.is_open else g.weight for g, r in zip(groups, readings, strict=True)]
-        self.pending = sum(group.weight for group in groups) - sum(self.votes)
+        weights = [group.weight for group in groups]
+        self.pending = sum(weights) - sum(self.votes)
+        self.spare = _succeeded(self.responses, weights) - quorum.needed(sum(weights))
 
     def radii(self, outcome: Outcome) -> tuple[int, int]:
         """The radii of an outcome and of its letters, of which neither outlives the quorum; -1 for what is open."""
-        quorum = self.quorum.radius(self.responses, [group.weight for group in self.groups])
         radius = verbatim = outcome.radius(self.pending)
         if outcome.has_wordings:
             verbatim = outcome.radius(self.pending, verbatim=True)
-        return min(radius, quorum), min(radius, verbatim, quorum)
+        return min(radius, self.spare), min(radius, verbatim, self.spare)
 
     def tier_budgets(self, outcome: Outcome) -> tuple[dict[str, int], ...] | None:
         """The largest numbers of groups of each tier that can be replaced together; None without tiers."""
@@ -246,7 +243,7 @@ def ask_groups(
             return False
         heard = heard_in(replies)
         radius, verbatim = heard.radii(count(heard.found, heard.votes))
-        return _succeeded(heard.responses, weights) >= needed and verbatim >= 0 and radius >= least
+        return heard.spare >= 0 and verbatim >= 0 and radius >= least
 
     replies: Sequence[Response] = ()
     if prompts:
@@ -254,12 +251,12 @@ def ask_groups(
         until = Until(decided, rules.wave_size) if may_stop else None
         replies = yield Ask(asked, "isolated", until=until)
     heard = heard_in(replies)
-    if (succeeded := _succeeded(heard.responses, weights)) < needed:
+    if heard.spare < 0:
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(heard.responses) if r.text is None}
         reports = tuple(map(report, groups, heard.responses))
         unit = "groups" if set(weights) == {1} else "votes"
         cause = next((r.cause for r in heard.responses if r.cause is not None), None)
-        error = QuorumError(succeeded, sum(weights), needed, causes, reports, unit)
+        error = QuorumError(needed + heard.spare, sum(weights), needed, causes, reports, unit)
         error.failed_alike = len({type(r.cause) for r in heard.responses if r != BLANK}) == 1 and cause is not None
         raise error from cause
     return heard

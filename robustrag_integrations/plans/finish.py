@@ -26,7 +26,7 @@ from robustrag_integrations.answers.wording import links_in
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings
-from robustrag_integrations.models.base import Distributions, Opening, Response
+from robustrag_integrations.models.base import BLANK, Distributions, Opening, Response
 from robustrag_integrations.plans.asking import Heard, Outcome, PlanInput, report, truncation_warnings
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Score, Steps, relayed
 from robustrag_integrations.replies.reading import ending_warnings, reply_warnings
@@ -132,10 +132,14 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
     )
     if draft.withheld is not None:
         answer = answer.withheld(draft.withheld)
-    answer = _held_to_min_radius(_with_sole_source(book.entered(answer)), rules)
+    answer = book.entered(answer)
+    if answer.sole_source is not None and len(answer.groups) > 1:
+        answer = _with_sole_source(answer, answer.sole_source)
+    if rules.min_radius and not answer.abstained:
+        answer = _held_to_min_radius(answer, rules)
     known, doubts = inputs.repeats(), []
-    if not inputs.accept_sampling and known.caveat:
-        doubts.append(f"{known.caveat}; what holds of this one is in determinism")
+    if not inputs.accept_sampling and (caveat := known.caveat):
+        doubts.append(f"{caveat}; what holds of this one is in determinism")
     if links := unsupported_links(answer, groups):
         doubts.append(link_warning(links))
     reach = Determinism.of(
@@ -181,13 +185,11 @@ def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str,
     return tuple(dict.fromkeys(said))
 
 
-def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
-    if answer.sole_source is None or len(answer.groups) == 1:
-        return answer
+def _with_sole_source(answer: RobustAnswer, source: str) -> RobustAnswer:
     copies = sum(group.status == "copy" for group in answer.groups)
     others = sum(group.status in ANSWERING for group in answer.groups) - 1
     silent = len(answer.groups) - 1 - copies - others
-    said = f"rests on {printable(answer.sole_source, 80)} alone"
+    said = f"rests on {printable(source, 80)} alone"
     if silent:
         said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent"
         said += ", none contradicts" * (not others)
@@ -199,8 +201,6 @@ def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
 def _held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
     """Return an abstention where the radius is too small; it has none, as an attacker may raise the withheld one."""
     least = rules.min_radius
-    if not least or answer.abstained:
-        return answer
     if isinstance(least, Mapping):
         is_enough = answer.holds({tier: count for tier, count in least.items() if tier in answer.tier_sizes})
     else:
@@ -271,7 +271,7 @@ class SpendingBook:
     def note(self, request: Request, reply: Reply) -> None:
         """Enter a request and its reply."""
         if isinstance(request, Ask):
-            usages = {i: r.usage for i, r in enumerate(reply) if r.was_asked}
+            usages = {i: r.usage for i, r in enumerate(reply) if r.skipped_reason != "not_asked" and r != BLANK}
             self.asked += len(usages)
             self._rounds += len(request.until.waves(len(usages))) if request.until is not None else 1
             if request.role == "isolated":

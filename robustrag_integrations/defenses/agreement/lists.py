@@ -244,12 +244,11 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
         return group.origins or tuple(p.id or f"group {place + 1}" for p in group.passages)
 
     others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
-    quorum = settings.quorum_rule.radius(heard.responses, [g.weight for g in inputs.groups])
     none = made.answering and not made.shown
     answer = inputs.answer(
         text_of(made.shown.values()),
         groups=heard.reports(said),
-        claims=made.claims(made.shown, names, quorum),
+        claims=made.claims(made.shown, names, heard.spare),
         warnings=(
             f"no item is given by more than half of the {made.answering} groups that list anything, and by "
             f"{made.min_support} of them (min_support); evidence['left_out'] has who gives what",
@@ -263,7 +262,7 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
             "retained": list(made.shown.values()),
             "answering": made.answering,
             **({"support": min(made.counts[key] for key in made.shown)} if made.shown else {}),
-            "left_out": plain(made.claims(others[:_MOST_LEFT_OUT], names, quorum)),
+            "left_out": plain(made.claims(others[:_MOST_LEFT_OUT], names, heard.spare)),
         },
     )
     return Draft(answer.telling("Sources agree on no item") if tells else answer, heard, made)

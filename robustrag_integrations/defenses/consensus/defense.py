@@ -16,7 +16,7 @@ the radius 0 and goes into no prompt, so that nothing rests on confidence but wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -55,9 +55,10 @@ _LONGEST_SOLE = 1_000  # characters of a sole source's answer that are shown
 
 @dataclass(frozen=True)
 class Outcome(Counted):
-    """What groups agree on: per group what it says, None for nothing that counts; its votes; and the count of them."""
+    """What groups agree on: per group what it says, and what of it has a vote; its votes; and the count of them."""
 
     said: tuple[Said | None, ...]
+    voting: tuple[Said | None, ...]
     weights: tuple[int, ...]
     count: Count[str]
     has_wordings: ClassVar[bool] = True
@@ -65,8 +66,9 @@ class Outcome(Counted):
     @classmethod
     def of(cls, found: Sequence[Said | None], rule: Rule, weights: Sequence[int] | None = None) -> Outcome:
         """Count what groups say with their votes (None: one each)."""
-        said, votes = tuple(found), tuple(weights) if weights is not None else (1,) * len(found)
-        return cls(said, votes, count(map(counting, said), rule, votes))
+        voting = tuple(own if own is not None and own.counts else None for own in found)
+        votes = tuple(weights) if weights is not None else (1,) * len(found)
+        return cls(tuple(found), voting, votes, count(voting, rule, votes))
 
     def scored(self, scores: Scores[str]) -> Outcome:
         """Return the outcome once some keys were scored by all groups."""
@@ -90,7 +92,7 @@ class Outcome(Counted):
         """
         if self.count.winner is not None or self.count.tied or not all(self.weights):
             return None
-        sure = [own for own in self.said if own is not None and own.counts and own.is_sure]
+        sure = [own for own in self.voting if own is not None and own.is_sure]
         return sure[0] if len(sure) == 1 else None
 
     @property
@@ -98,9 +100,20 @@ class Outcome(Counted):
         """The key of the text."""
         return self.count.winner if self.count.winner is not None else self.sole.key if self.sole else None
 
-    @property
+    @cached_property
     def _wordings(self) -> Counter[str]:
-        return wordings(map(counting, self.said), self.count.winner, self.weights)
+        return wordings(self.voting, self.count.winner, self.weights)
+
+    def report(self, own: Said, variants: Collection[str]) -> dict[str, Any]:
+        """Return a group's findings by the fields of its report; `variants`: keys of other forms of the answer."""
+        text = own.text
+        if own.counts and own.key == self.key:
+            status, text = "supports", text if self.count.winner is not None else self.text
+        elif own.is_sure and own.counts:
+            status = "variant" if own.key in variants else "differs"
+        else:
+            status = "unsure"
+        return {"status": status, "keywords": (own.key,), "words": (text,), "confidence": own.confidence}
 
     def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
         """Tell for each r, or each budget of the votes, whether the answer, or its letters, stay.
@@ -110,7 +123,7 @@ class Outcome(Counted):
         """
         holds = self.count.holding(votes, most, pending)
         if verbatim and self.count.winner is not None:
-            written = [own.text if own and own.key == self.count.winner else None for own in map(counting, self.said)]
+            written = [own.text if own and own.key == self.count.winner else None for own in self.voting]
             shown = np.array([form == self.text for form in written], np.int64)
             others = [form for form in self._wordings if form != self.text]
             rows = [shown - np.array([form == other for form in written], np.int64) for other in others]
@@ -140,11 +153,6 @@ class Outcome(Counted):
         return found
 
 
-def counting(own: Said | None) -> Said | None:
-    """Return what a group says if it has a vote."""
-    return own if own is not None and own.counts else None
-
-
 def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
     """Ask every group alone; the answer is the whole answer that most of them give."""
     prompts = settings.isolated_prompts(inputs.query, inputs.groups)
@@ -155,9 +163,11 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
 
     heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
     outcome = count(heard.found, heard.votes)
-    if settings.runoff == "auto" and not heard.pending:
-        outcome = outcome.scored((yield from _scores(outcome, heard, prompts)))
-    answer = inputs.answer(outcome.text, groups=heard.reports(_said_of(inputs, outcome)), evidence=outcome.evidence)
+    if settings.runoff == "auto" and not heard.pending and (scores := (yield from _scores(outcome, heard, prompts))):
+        outcome = outcome.scored(scores)
+    variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
+    reports = heard.reports(partial(outcome.report, variants=variants))
+    answer = inputs.answer(outcome.text, groups=reports, evidence=outcome.evidence)
     answer = replace(answer, warnings=_warnings(outcome, answer))
     if answer.abstained:
         return Draft(_told(answer, outcome) if settings.disagreement == "tell" else answer, heard, outcome)
@@ -223,34 +233,14 @@ def _told(answer: RobustAnswer, outcome: Outcome) -> RobustAnswer:
     return answer.telling(f"No {'two' if least == 2 else least} sources agree")
 
 
-def _said_of(inputs: PlanInput, outcome: Outcome) -> Callable[[Said], dict[str, Any]]:
-    variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
-
-    def said(own: Said) -> dict[str, Any]:
-        if own.counts and own.key == outcome.key:
-            status = "supports"
-        elif own.is_sure and own.counts:
-            status = "variant" if own.key in variants else "differs"
-        else:
-            status = "unsure"
-        return {
-            "status": status,
-            "keywords": (own.key,),
-            "words": (outcome.text if status == "supports" and outcome.sole else own.text,),
-            "confidence": own.confidence,
-        }
-
-    return said
-
-
 def variants_of(answer: str | None, keys: Iterable[str], question: str) -> frozenset[str]:
     """Return the keys that are longer or shorter forms of the answer's: "mayor ruth penn" of "ruth penn".
 
     One stands in the other at word boundaries, and what it has more is content words of the question's language alone:
     with a stop word, such as a "not", or a digit, it is another answer. None in a language that is not known.
     """
-    language = language_of(question)
-    if answer is None or language is None:
+    others = {key for key in keys if key != answer}
+    if answer is None or not others or (language := language_of(question)) is None:
         return frozenset()
     small = stop_words(language)
 
@@ -260,7 +250,7 @@ def variants_of(answer: str | None, keys: Iterable[str], question: str) -> froze
         rest = f"{before} {after}".split()
         return bool(found) and all(word.isalpha() and word.casefold() not in small for word in rest)
 
-    return frozenset(key for key in keys if key != answer and is_form(key))
+    return frozenset(filter(is_form, others))
 
 
 def _warnings(outcome: Outcome, answer: RobustAnswer) -> tuple[str, ...]:
@@ -312,7 +302,7 @@ def possible_texts(said: Sequence[Said | None], corrupted: int, settings: Consen
     outcome, rule = Outcome.of(said, settings.rule), settings.rule
     if outcome.count.winner is not None and outcome.holding(Votes(outcome.weights), 0, corrupted, verbatim=True)[0]:
         return {outcome.text}
-    votes = [own if own is not None and own.counts else None for own in outcome.said]
+    votes = outcome.voting
     if corrupted == 0:
         texts = {outcome.text or ABSTENTION}
         winners: Iterable[str | None] = outcome.count.tied if settings.runoff == "auto" else ()

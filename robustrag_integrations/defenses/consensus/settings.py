@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 from robustrag_integrations._util.settings import setting
@@ -79,19 +79,15 @@ class ConsensusSettings(AbstainingSettings):
 
     def reading(self, question: str) -> Callable[[Response], Reading[Said]]:
         """Return what reads replies to a question, each for itself: None if one abstains or repeats the question."""
+        return lambda r: read_response(r, partial(self._said, question, r.logprobs), self.cut_replies)
 
-        def read(response: Response) -> Reading[Said]:
-            def said_in(text: str) -> Said | None:
-                if self.abstains(text) or (found := vote(text, question)) is None:
-                    return None
-                level = confidence(response.logprobs)
-                share = None if level is None else level / LEVELS
-                is_sure = share is None or share >= self.sure_from
-                return Said(found.key, found.text, is_sure or self.unsure == "count", is_sure, share)
-
-            return read_response(response, said_in, self.cut_replies)
-
-        return read
+    def _said(self, question: str, logprobs: Sequence[float] | None, text: str) -> Said | None:
+        if self.abstains(text) or (found := vote(text, question)) is None:
+            return None
+        level = confidence(logprobs)
+        share = None if level is None else level / LEVELS
+        is_sure = share is None or share >= self.sure_from
+        return Said(found.key, found.text, is_sure or self.unsure == "count", is_sure, share)
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; a question of yes or no is asked as a choice."""
