@@ -53,7 +53,8 @@ def find_question(
 
 def usual_question(inputs: Mapping[str, Any], others: Sequence[str] = ()) -> str | None:
     """Return the question from its usual input, or from another one; None where there is none."""
-    texts = (_text_of(inputs.get(name)) for name in (*QUESTION_KEYS, "messages", *others))
+    values = map(inputs.get, (*QUESTION_KEYS, "messages", *others))
+    texts = (value if isinstance(value, str) else last_human_text(value) for value in values if value is not None)
     return next((text for text in texts if text is not None), None)
 
 
@@ -61,10 +62,6 @@ def last_human_text(messages: Any) -> str | None:
     """Return the text of the last human message of a list, of objects, pairs or dicts; None where there is none."""
     humans = (str(message.text) for message in reversed(_messages_of(messages)) if isinstance(message, HumanMessage))
     return next(humans, None)
-
-
-def _text_of(value: Any) -> str | None:
-    return value if isinstance(value, str) else last_human_text(value)
 
 
 def _messages_of(value: Any) -> list[BaseMessage]:
@@ -83,7 +80,8 @@ def _chosen(inputs: Mapping[str, Any], chosen: Question) -> str:
     if isinstance(chosen, str) and chosen not in inputs:
         raise KeyError(f"the question was to be the input {chosen!r}; got {sorted(map(str, inputs))}")
     value = inputs[chosen] if isinstance(chosen, str) else chosen(inputs)
-    if (text := _text_of(value)) is None:
+    text = value if isinstance(value, str) else last_human_text(value)
+    if text is None:
         raise TypeError(f"the question must be a str or messages, got {type(value).__name__} from question={chosen!r}")
     return text
 

@@ -33,7 +33,8 @@ class Seen(BaseCallbackHandler):
         message, info = getattr(last, "message", None), getattr(last, "generation_info", None) or {}
         found = ending_of(message) if isinstance(message, BaseMessage) else Ending()
         usage = usage_of((response.llm_output or {}).get("token_usage"))
-        self.ending = _completed(found, Ending(finish=reason_in(info), usage=usage, logprobs=_logprobs(info)))
+        logprobs = logprobs_in(info.get("logprobs") or info.get("logprobs_result"))
+        self.ending = _completed(found, Ending(finish=reason_in(info), usage=usage, logprobs=logprobs))
 
 
 def response_of(said: Any, seen: Ending) -> Response:
@@ -61,14 +62,16 @@ def ending_of(message: BaseMessage) -> Ending:
     parts, extra = Blocks().read(message.content), message.additional_kwargs
     if isinstance(refusal := extra.get("refusal"), str):
         parts.refusals.append(refusal)
-    told = (extra.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
-    parts.reasoning_chars += sum(map(chars_of, filter(None, told)))
+    reasoning = (extra.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
+    parts.reasoning_chars += sum(map(chars_of, filter(None, reasoning)))
+    told = message.response_metadata
+    logprobs = logprobs_in(told.get("logprobs") or told.get("logprobs_result"))
     return Ending(
-        finish=reason_in(message.response_metadata),
+        finish=reason_in(told),
         refusal=parts.refusal,
         reasoning_chars=parts.reasoning_chars,
         usage=usage_of(getattr(message, "usage_metadata", None)),
-        logprobs=None if parts.reasoning_chars else _logprobs(message.response_metadata),  # those of reasoning, too
+        logprobs=None if parts.reasoning_chars else logprobs,  # those of reasoning, too
     )
 
 
@@ -113,8 +116,3 @@ def _completed(own: Ending, seen: Ending) -> Ending:
         usage=own.usage if own.usage != Usage() else seen.usage,
         logprobs=None if own.reasoning_chars or seen.reasoning_chars else own.logprobs or seen.logprobs,
     )
-
-
-def _logprobs(metadata: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """Return the log-probabilities of a reply's tokens, where the model was set to give them."""
-    return logprobs_in(metadata.get("logprobs") or metadata.get("logprobs_result"))

@@ -347,7 +347,7 @@ class RobustDocuments(OneRun[Any]):
         plan_input = PlanInput(
             question,
             groups,
-            inputs.get("choices", self.choices) if self._defense.method.takes_choices else None,
+            inputs.get("choices", self.choices) if "choices" in self._asked[0][1] else None,
             self.rules,
             (
                 *([few] if few else []),
@@ -357,6 +357,7 @@ class RobustDocuments(OneRun[Any]):
             getattr(model, "codec", None),
             lambda: model.warnings,
             repeats=lambda: repeats_of(model),
+            can_score=getattr(model, "can_score", False),
             accept_sampling=self.calls.accept_sampling,
             markers=self.citation_markers,
             for_prompt=self.reader == "model",

@@ -65,7 +65,7 @@ from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import TextModel, TwoModels, repeats_of
 from robustrag_integrations.models.caller import CallLimits
-from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import DecodingPerformer, Performer, TextPerformer, arun, astream, run, stream
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.text.prompts import Prompt
@@ -325,6 +325,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None = None, **others: Any
     ) -> Plan:
         refuse_unknown(others.keys() - _OF_STOCK, ["choices"], "synthesize")
+        check_query(query)
         few = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
         plan_input = PlanInput(
             query,
@@ -335,6 +336,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._local.codec if self._local is not None else None,
             self._caveats,
             repeats=lambda: repeats_of(self._model),
+            can_score=getattr(self._model, "can_score", False),
             accept_sampling=self._calls.accept_sampling,
             markers=self._markers,
             for_prompt=self._reader == "model",

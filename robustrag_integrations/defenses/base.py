@@ -122,6 +122,7 @@ class Defense(ABC):
             codec=getattr(self.model, "codec", None),
             model_caveats=lambda: getattr(self.model, "warnings", ()),
             repeats=partial(repeats_of, self.model),
+            can_score=getattr(self.model, "can_score", False),
             accept_sampling=self.accept_sampling,
         )
         return self.whole_plan(inputs, self.settings)

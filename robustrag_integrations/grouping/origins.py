@@ -134,7 +134,8 @@ def names_in(metadata: Mapping[str, Any], first: str = "source") -> list[Named]:
 def entries_in(metadata: Mapping[str, Any], fields: Sequence[str]) -> Iterator[Named]:
     """Yield the entries of these names, in any spelling ("URL", "fileName"), that name something; exact ones first."""
     ranks = _ranks(tuple(fields))
-    keys = [(rank, key != fields[rank], key) for key in metadata if (rank := ranks.get(_plain(key))) is not None]
+    spelled = ((key, ranks.get(key) if key in ranks else ranks.get(_plain(key))) for key in metadata)
+    keys = [(rank, key != fields[rank], key) for key, rank in spelled if rank is not None]
     for rank, _, key in sorted(keys, key=lambda found: found[:2]):
         named = label(metadata[key])
         if named is not None and (origin := origin_named(named, is_file=fields[rank] in _FILE_FIELDS)) is not None:
@@ -143,7 +144,7 @@ def entries_in(metadata: Mapping[str, Any], fields: Sequence[str]) -> Iterator[N
 
 @cache
 def _ranks(fields: tuple[str, ...]) -> dict[str | None, int]:
-    return {_plain(field): rank for rank, field in enumerate(fields)}
+    return {name: rank for rank, field in enumerate(fields) for name in (field, _plain(field))}
 
 
 def _levels(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -27,7 +27,7 @@ _NAMED = 5  # groups that a warning names
 
 def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
     """Return the warnings; `by` is None if the criterion of the grouping is unknown."""
-    found = [*keyless_warnings(groups, by), *_few_warnings(groups)]
+    found = [*keyless_warnings(groups, by), *(_few_warnings(groups) if len(groups) < FEW else ())]
     if blank := [passage for group in groups for passage in group.passages if is_blank(passage.text)]:
         named = "; ".join(o.given if (o := p.origin) else p.id or "?" for p in blank[:_NAMED])
         found.append(f"{count_of(len(blank), 'passage')} blank ({printable(named, 200)}): a scan without text?")
@@ -104,8 +104,6 @@ def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list
 def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     if not groups:
         return ["there are no passages: nothing was retrieved, or a filter left nothing, and the answer abstains"]
-    if len(groups) >= FEW:
-        return []
     if len(groups) > 1:
         return ["only 2 groups: neither can be outvoted; retrieve from more sources, or set min_groups"]
     passages = count_of(len(groups[0].passages), "passage")

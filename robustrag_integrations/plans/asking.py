@@ -39,6 +39,7 @@ class PlanInput:
     Attributes:
         caveats: known weaknesses of the answer, in words; first among its warnings.
         model_caveats: those of the model, looked up at the end: some are known only after it was asked; so `repeats`.
+        can_score: False where the model cannot tell how likely an answer is: nothing is scored.
         accept_sampling: the user knows that the model may sample: no warning repeats it.
         markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
         for_prompt: True if the answer is one that other prompts may hold (`RobustAnswer.for_prompt`).
@@ -53,6 +54,7 @@ class PlanInput:
     codec: TokenCodec | None = None
     model_caveats: Callable[[], Iterable[str]] = tuple
     repeats: Callable[[], Repeats] = Repeats
+    can_score: bool = True
     accept_sampling: bool = False
     markers: bool = False
     for_prompt: bool = False
@@ -310,7 +312,7 @@ def ask_final(
         ModelError: the call failed, or the answer was cut.
     """
     try:
-        [response] = yield Ask((prompt,), "final", shown, whole)
+        [response] = yield Ask((replace(prompt, hidden=not shown),), "final", shown, whole)
         answer = final_answer(response, cut_replies)
     except ModelError as error:
         if heard is not None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 
@@ -32,7 +32,6 @@ from robustrag_integrations.plans.requests import (
     Sharpen,
 )
 from robustrag_integrations.replies.streams import Shown
-from robustrag_integrations.text.prompts import Prompt
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
@@ -152,7 +151,7 @@ class TextPerformer:
             return None
         if request.until is not None:
             return self.model.generate_until(request.prompts, request.role, request.until)
-        return self.model.generate(_prompts_of(request), request.role)
+        return self.model.generate(request.prompts, request.role)
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop."""
@@ -162,11 +161,7 @@ class TextPerformer:
             return None
         if request.until is not None:
             return await self.model.agenerate_until(request.prompts, request.role, request.until)
-        return await self.model.agenerate(_prompts_of(request), request.role)
-
-
-def _prompts_of(request: Ask) -> Sequence[Prompt]:
-    return request.prompts if request.shown else [replace(prompt, hidden=True) for prompt in request.prompts]
+        return await self.model.agenerate(request.prompts, request.role)
 
 
 class DecodingPerformer:

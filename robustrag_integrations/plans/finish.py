@@ -89,7 +89,8 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
         if holds_back and isinstance(request, Emit):
             return None
         if holds_back and isinstance(request, Ask):
-            request = replace(request, shown=False)
+            hidden = tuple(replace(prompt, hidden=True) for prompt in request.prompts)
+            request = replace(request, prompts=hidden, shown=False)
         is_shown |= isinstance(request, Emit) or (
             isinstance(request, Ask) and request.role == "final" and request.shown
         )
@@ -160,7 +161,7 @@ def _radii(draft: Draft, rules: VoteRules) -> dict[str, Any]:
     if heard is None or draft.outcome is None:
         return {}
     radius, verbatim = (max(0, each) for each in heard.radii(draft.outcome))
-    budgets = heard.tier_budgets(draft.outcome)
+    budgets = None if rules.tiers is None else heard.tier_budgets(draft.outcome)
     if budgets is not None:
         tiers = rules.tiers_of(draft.answer.tier_sizes)
         budgets = tuple({tier: budget.get(tier, 0) for tier in tiers} for budget in budgets)

@@ -11,9 +11,10 @@ import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import Quorum
+from robustrag_integrations.plans.asking import Heard, Quorum, Reading
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
 
 OPTIONS = ["yes", "no", "maybe"]
@@ -195,10 +196,15 @@ def test_weights_that_are_no_votes_are_refused(weights: Any) -> None:
 
 
 def test_the_quorum_counts_votes() -> None:
+    def spare(share: float, said: Sequence[Response], votes: Sequence[int]) -> int:
+        groups = tuple(PassageGroup(index, (), weight=weight) for index, weight in enumerate(votes))
+        return Heard(groups, [Reading(response, None) for response in said], Quorum(share)).spare
+
     said = [Response("x")] * 4 + [Response(None)]
-    assert Quorum(0.5).radius(said, [5, 3, 1, 9, 1]) == 18 - 10
-    assert Quorum(0.5).radius(said, [1] * 5) == Quorum(0.5).radius(said) == 1
-    assert Quorum(1.0).radius(said[:4], [4, 3, 2, 9]) == 0
+    assert spare(0.5, said, [5, 3, 1, 9, 1]) == 18 - 10
+    assert spare(0.5, said, [1] * 5) == 1
+    assert spare(1.0, said[:4], [4, 3, 2, 9]) == 0
+    assert spare(1.0, said, [1] * 5) == -1
 
 
 def _attacks(

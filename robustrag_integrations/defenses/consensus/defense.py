@@ -163,8 +163,8 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
 
     heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
     outcome = count(heard.found, heard.votes)
-    if settings.runoff == "auto" and not heard.pending and (scores := (yield from _scores(outcome, heard, prompts))):
-        outcome = outcome.scored(scores)
+    if settings.runoff == "auto" and inputs.can_score and not heard.pending:
+        outcome = outcome.scored((yield from _scores(outcome, heard, prompts)))
     variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
     reports = heard.reports(partial(outcome.report, variants=variants))
     answer = inputs.answer(outcome.text, groups=reports, evidence=outcome.evidence)
