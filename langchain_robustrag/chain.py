@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser, StrOutputParser
@@ -17,20 +17,42 @@ from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
-from robustrag_integrations._util.checks import check_flag
+from robustrag_integrations._util.checks import check_flag, nearest_of
 from robustrag_integrations.answers.answer import Reader, checked_reader
 from robustrag_integrations.defenses.agreement.lists import ListSettings
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.options import Aggregation, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import GroupBy
-from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import TextModel
 
-RobustOptions: TypeAlias = dict[str, Any]
-"""The keyword arguments that every factory here takes; `create_robust_documents_chain` describes and checks them."""
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class RobustOptions(MethodOptions, total=False):
+    """The keyword arguments that every factory takes; `create_robust_documents_chain` describes and checks them."""
+
+    settings: SettingsLike | None
+    aggregation: Aggregation | None
+    group_by: GroupBy | None
+    votes: VoteRules | None
+    calls: CallOptions | None
+    citation_markers: bool
+    reader: Reader
+    choices: Sequence[str] | None
+    question: Question | None
+    keyword_prompt: BasePromptTemplate[Any] | None
+    final_llm: LanguageModelLike | None
+    output_schema: Any
+    output_parser: BaseOutputParser[Any] | None
+    document_prompt: BasePromptTemplate[Any] | None
+    document_separator: str
+    document_variable_name: str
 
 
 def create_robust_documents_chain(
@@ -38,7 +60,7 @@ def create_robust_documents_chain(
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     settings: SettingsLike | None = None,
-    aggregation: str | None = None,
+    aggregation: Aggregation | None = None,
     group_by: GroupBy | None = None,
     votes: VoteRules | None = None,
     calls: CallOptions | None = None,
@@ -54,7 +76,7 @@ def create_robust_documents_chain(
     document_prompt: BasePromptTemplate[Any] | None = None,
     document_separator: str = "\n\n",
     document_variable_name: str = "context",
-    **options: Any,
+    **options: Unpack[MethodOptions],
 ) -> RobustDocuments:
     r"""Create a chain that asks about each document alone and aggregates the replies.
 
@@ -133,7 +155,9 @@ def create_robust_documents_chain(
     taken = ["task", "keyword_prompt"] if "keyword" in method.prompts else ["task"]
     taken += ["final_llm", "output_schema"] if method.asks_once_more else []
     taken += ["choices"] if method.takes_choices else []
-    method.check_names([*chosen.options, *others], taken, near=[*RobustDocuments.model_fields, *besides])
+    names = [*chosen.options, *(name for name in options if name not in RULES), *others]
+    instead = {name: f"write calls=CallOptions({name}=...)" for name in ("max_concurrency", "timeout", "attempts")}
+    method.check_names(names, taken, near=[*RobustDocuments.model_fields, *besides], instead=instead)
     checked: Any = method.load().settings_of(**chosen.options)
     if output_schema is not None:
         if isinstance(checked, ListSettings) or output_parser is not None:
@@ -188,9 +212,20 @@ def create_robust_documents_chain(
 
 
 def create_reporting_chain(
-    llm: AnyModel, prompt: BasePromptTemplate[Any] | None, options: RobustOptions, *, read_by_model: bool = False
+    llm: AnyModel,
+    prompt: BasePromptTemplate[Any] | None,
+    options: RobustOptions,
+    own: Sequence[str] = (),
+    *,
+    read_by_model: bool = False,
 ) -> RobustDocuments:
-    """Create the chain inside retrieval chain, tool, middleware and node, which always give the report."""
+    """Create the chain inside retrieval chain, tool, middleware and node, which always give the report.
+
+    `own` are the keyword arguments of these, one of which may have been meant.
+    """
+    for name in options:
+        if (near := nearest_of(name, [*own, *RobustOptions.__annotations__])) in own:
+            raise TypeError(f"unknown arguments {name}; did you mean {near}?")
     if read_by_model:
         if options.get("reader", "model") == "people":
             raise ValueError("reader='people': a model reads these answers; leave reader out")

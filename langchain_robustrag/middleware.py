@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
@@ -19,7 +19,7 @@ from langchain_core.tracers.context import register_configure_hook
 from langchain_robustrag.audit import hosted_results
 from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.calls import steers
-from langchain_robustrag.chain import create_reporting_chain
+from langchain_robustrag.chain import RobustOptions, create_reporting_chain
 from langchain_robustrag.language_models import AnyModel, hosted_tools_of
 from langchain_robustrag.questions import last_human_text, question_inputs
 from langchain_robustrag.retrieved import UnreadableError, blocks_in, documents_in, records_in, text_of
@@ -34,6 +34,9 @@ from langchain_robustrag.tool import (
 from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations._util.extras import missing
 from robustrag_integrations.audit.hosted import hosted_result, hosted_tools
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 try:
     from langchain.agents.middleware import AgentMiddleware
@@ -84,10 +87,10 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         *,
         tools: Collection[str | BaseTool] = (),
         trusted: Collection[str | BaseTool] = (),
-        **options: Any,
+        **options: Unpack[RobustOptions],
     ) -> None:
         super().__init__()
-        self._answering = create_reporting_chain(llm, prompt, options, read_by_model=True)
+        self._answering = create_reporting_chain(llm, prompt, options, ["tools", "trusted"], read_by_model=True)
         self._named, self._trusted = _names("tools", tools), _names("trusted", trusted)
         if both := sorted(self._named & self._trusted):
             raise ValueError(f"{', '.join(both)} cannot be both in tools= (answered from) and trusted= (passed unread)")

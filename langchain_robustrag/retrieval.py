@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.prompts import BasePromptTemplate
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import AddableDict, ConfigurableFieldSpec, Runnable, RunnableConfig
 from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field
 
 from langchain_robustrag.callbacks import Heard, in_loop
-from langchain_robustrag.chain import create_reporting_chain
+from langchain_robustrag.chain import RobustOptions, create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.prompts import shown_names
 from langchain_robustrag.questions import (
@@ -29,6 +28,9 @@ from langchain_robustrag.questions import (
 from langchain_robustrag.runnable import OneRun, RobustDocuments, child_config
 from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations.answers.answer import RobustAnswer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class RobustRetrievalChain(OneRun[dict[str, Any]]):
@@ -133,12 +135,12 @@ def _heard_by(handler: Any, run_manager: Any, config: RunnableConfig) -> Runnabl
 
 
 def create_robust_retrieval_chain(
-    retriever: BaseRetriever | Runnable[dict[str, Any], Any],
+    retriever: Runnable[Any, Any],
     llm: AnyModel,
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     supporting_only: bool = False,
-    **options: Any,
+    **options: Unpack[RobustOptions],
 ) -> RobustRetrievalChain:
     """Create a chain that retrieves, answers robustly, and says how robustly.
 
@@ -171,7 +173,7 @@ def create_robust_retrieval_chain(
     """
     check_retriever(retriever)
     check_flag(supporting_only=supporting_only)
-    answering = create_reporting_chain(llm, prompt, options)
+    answering = create_reporting_chain(llm, prompt, options, ["supporting_only"])
     return RobustRetrievalChain(retriever=retriever, answering=answering, supporting_only=supporting_only)
 
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
 from langchain_core.prompts import BasePromptTemplate
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import StructuredTool, ToolException
 from langchain_core.tools.retriever import RetrieverInput
 
 from langchain_robustrag.callbacks import NOSTREAM, ShownMessage, in_loop
 from langchain_robustrag.calls import steers
-from langchain_robustrag.chain import create_reporting_chain
+from langchain_robustrag.chain import RobustOptions, create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.messages import answer_message
 from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
 from robustrag_integrations.answers.answer import RobustAnswer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _LOG = logging.getLogger(__name__)
 GO_ON = "Go on without it: use another tool, ask in other words, or tell the user that this is not confirmed."
@@ -34,7 +36,7 @@ def create_robust_node(
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     answer_key: str = "answer",
-    **options: Any,
+    **options: Unpack[RobustOptions],
 ) -> RunnableLambda[Any, dict[str, Any]]:
     """Create a LangGraph node that answers from the documents in the graph's state.
 
@@ -56,7 +58,7 @@ def create_robust_node(
         graph.add_node("generate", create_robust_node(llm, group_by="source"))
         ```
     """
-    answering = create_reporting_chain(llm, prompt, options, read_by_model=answer_key == "messages")
+    answering = create_reporting_chain(llm, prompt, options, ["answer_key"], read_by_model=answer_key == "messages")
 
     def update(answered: dict[str, Any], shown: ShownMessage) -> dict[str, Any]:
         answer, report = answered["answer"], answered["robustness"]
@@ -94,13 +96,13 @@ class RobustRetrieverTool(StructuredTool):
 
 
 def create_robust_retriever_tool(
-    retriever: BaseRetriever,
+    retriever: Runnable[Any, Any],
     llm: AnyModel,
     name: str,
     description: str,
     *,
     prompt: BasePromptTemplate[Any] | None = None,
-    **options: Any,
+    **options: Unpack[RobustOptions],
 ) -> RobustRetrieverTool:
     """Create a tool that retrieves documents and answers from them robustly.
 

@@ -14,7 +14,7 @@ from textwrap import fill
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from robustrag_integrations._util.checks import refuse_unknown
+from robustrag_integrations._util.checks import nearest_of, refuse_unknown
 from robustrag_integrations._util.settings import Setting, settings_in
 from robustrag_integrations.grouping.votes import RULES
 
@@ -210,5 +210,7 @@ def method_of(name: object) -> Method:
     found = METHODS.get(name) if isinstance(name, str) else None
     if found is None:
         why = "is a baseline of robustrag eval and ask" if name in tuple(BASELINES) else "is unknown"
-        raise ValueError(f"aggregation={name!r} {why}; use one of {', '.join(map(repr, METHODS))}")
+        near = nearest_of(name, METHODS) if isinstance(name, str) else None
+        hint = "" if near is None else f"did you mean {near!r}? "
+        raise ValueError(f"aggregation={name!r:.60} {why}; {hint}use one of {', '.join(map(repr, METHODS))}")
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from typing import Any
+from functools import partial
+from typing import Any, get_args
 
 import pytest
 from langchain_core.documents import Document
@@ -11,10 +13,16 @@ from langchain_core.load import dumps, loads
 from langchain_core.runnables import RunnablePassthrough
 
 from langchain_robustrag import (
+    RobustOptions,
     create_robust_documents_chain,
+    create_robust_node,
     create_robust_retrieval_chain,
 )
+from langchain_robustrag.middleware import RobustRetrievalMiddleware
 from robustrag_integrations import RobustAnswer
+from robustrag_integrations.defenses.options import Aggregation, MethodOptions
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.grouping.votes import RULES
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
 
 INPUT = {"input": QUESTION}
@@ -26,6 +34,31 @@ def test_a_result_that_is_stored_is_refused_with_what_to_store(poisoned: ListRet
         loads(dumps(result))
     stored = json.dumps(result["robustness"].to_dict())
     assert RobustAnswer.from_dict(json.loads(stored)) == result["robustness"]
+
+
+def test_options_are_typed_by_every_name_that_there_is_and_misspelt_ones_get_the_nearest() -> None:
+    settings = {setting.name for method in METHODS.values() for setting in method.settings}
+    assert MethodOptions.__annotations__.keys() == settings | {"task", *RULES} - {"group_by"}
+    assert set(get_args(Aggregation)) == METHODS.keys()
+    shown = inspect.signature(create_robust_documents_chain).parameters
+    assert RobustOptions.__annotations__.keys() == (
+        (shown.keys() | MethodOptions.__annotations__.keys()) - {"llm", "prompt", "return_robustness"}
+    )
+    assert len(shown) <= 20
+    makes: list[tuple[Any, str, str]] = [
+        (create_robust_documents_chain, "return_robustnes", "return_robustness"),
+        (create_robust_documents_chain, "min_suport", "min_support"),
+        (partial(create_robust_retrieval_chain, RETRIEVER), "suporting_only", "supporting_only"),
+        (create_robust_node, "anser_key", "answer_key"),
+        (RobustRetrievalMiddleware, "trused", "trusted"),
+        (create_robust_documents_chain, "max_concurrency", r"calls=CallOptions\(max_concurrency=...\)"),
+    ]
+    for make, wrong, meant in makes:
+        for value in (True, None):
+            with pytest.raises(TypeError, match=rf"{wrong}; .*{meant}"):
+                make(LLM, **{wrong: value})
+    with pytest.raises(ValueError, match="did you mean 'keyword'"):
+        create_robust_documents_chain(LLM, aggregation="kyword")  # type: ignore[arg-type]
 
 
 RETRIEVER = ListRetriever(documents=truthful())

@@ -6,6 +6,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import BaseModel
 
@@ -40,6 +41,19 @@ text: str = chain.invoke({"input": "q", "context": [Document("x")]})
 rag = create_robust_retrieval_chain(retriever, llm, prompt, aggregation="keyword", alpha=0.3, beta=3)
 result = rag.invoke({"input": "Who won?"})
 radius: int = result["robustness"].radius
+
+
+def first(documents: list[Document]) -> list[Document]:
+    return documents[:5]
+
+
+ranked = create_robust_retrieval_chain(retriever | RunnableLambda(first), llm, prompt, abstention="Not in our files.")
+create_robust_retriever_tool(retriever | RunnableLambda(first), llm, "search", "searches")
+create_robust_documents_chain(llm, aggregation="kyword")  # type: ignore[arg-type]
+create_robust_documents_chain(llm, return_robustnes=True)  # type: ignore[call-arg]
+create_robust_documents_chain(llm, agreement="majorty")  # type: ignore[arg-type]
+create_robust_retrieval_chain(retriever, llm, aggregation="kyword")  # type: ignore[arg-type]
+create_robust_retrieval_chain(retriever, llm, min_suport=3)  # type: ignore[call-arg]
 for chunk in rag.stream({"input": "q"}):
     print(chunk.get("answer"))
 old = create_retrieval_chain(retriever, chain)
