@@ -44,6 +44,7 @@ def stage(folder: Path) -> None:
             target.write_text(with_links(path.read_text(encoding="utf-8"), source, places), encoding="utf-8")
         else:
             shutil.copyfile(path, target)
+    shutil.copyfile(Path(__file__).with_name("site.css"), folder / "site.css")
     for place, text in {"examples.md": examples_page(), **reference_pages()}.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(text, encoding="utf-8")

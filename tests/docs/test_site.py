@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from docs.site import pictures
 from docs.site.check import problems
 from docs.site.stage import ROOT, stage
 from robustrag_integrations.cli import command_parser
+from tests.needs import find_chromium, needing
 
 try:
     import tomllib
@@ -22,6 +25,13 @@ except ImportError:  # Python 3.10
 [_COMMANDS] = [a for a in command_parser()._actions if isinstance(a, argparse._SubParsersAction)]
 COMMANDS = tuple(_COMMANDS.choices)
 CONFIG = tomllib.loads((ROOT / "docs" / "site" / "zensical.toml").read_text(encoding="utf-8"))
+
+
+# What is wider than the window, or has to be scrolled sideways.
+_CUT = """() => [...document.querySelectorAll("article *")].filter((one) =>
+  one.getBoundingClientRect().right > innerWidth + 1 && one.textContent.trim()
+  || getComputedStyle(one).overflowX !== "visible" && one.clientWidth && one.scrollWidth > one.clientWidth + 1
+).map((one) => `${one.tagName}: ${one.textContent.trim().slice(0, 60)}`)"""
 
 
 def _named(nav: Any) -> list[str]:
@@ -75,3 +85,37 @@ def test_the_site_builds_without_a_warning() -> None:
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     html = ROOT / "build" / "site" / "html"
     assert "KeywordAggregation" in (html / "reference" / "core.html").read_text(encoding="utf-8")
+
+
+@needing("CHROMIUM")
+def test_nothing_on_a_page_is_cut_or_scrolled_sideways() -> None:
+    """Of the pages that the test above built."""
+    from playwright.sync_api import sync_playwright
+
+    cut = {}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
+        page = browser.new_page()
+        for path in sorted((ROOT / "build" / "site" / "html").rglob("*.html")):
+            page.goto(path.as_uri())
+            for width in (1280, 390):
+                page.set_viewport_size({"width": width, "height": 900})
+                cut[path.name, width] = page.evaluate(_CUT)
+        browser.close()
+    assert len(cut) > 80
+    assert {where: found for where, found in cut.items() if found} == {}
+
+
+@pytest.mark.parametrize("name", ["planted.svg", "methods.svg"])
+def test_a_picture_is_what_a_run_gives(name: str) -> None:
+    pytest.importorskip("transformers")
+    drawing = pictures.pictures()[name]
+    assert drawing == (pictures.FOLDER / name).read_text(encoding="utf-8"), "run python -m docs.site.pictures"
+
+
+def test_the_words_under_the_first_picture_are_those_of_the_run() -> None:
+    title = re.search("<title>(.*)</title>", (pictures.FOLDER / "planted.svg").read_text(encoding="utf-8"))
+    assert title
+    for page in ("README.md", "docs/index.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert f"![{title[1]}](" in text
