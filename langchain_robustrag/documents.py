@@ -88,7 +88,7 @@ def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
 def unisolated_documents(inputs: Mapping[str, Any], name: str) -> list[str]:
     """Return warnings for documents in the inputs that prompts show, but for the isolated one of this name."""
     return [
-        f"the prompt's input {other!r} holds documents, which are not isolated: every group is shown them, and the "
+        f"the prompt's input {other!r} holds documents, which are not isolated: every source is shown them, and the "
         f"radius does not count what they say; give documents as {name!r} alone"
         for other in sorted(inputs)
         if _holds_documents(inputs[other])

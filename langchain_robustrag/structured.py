@@ -106,7 +106,7 @@ def refuse_structured(llm: Any, argument: str = "llm") -> None:
     for model, bound in wrapped_models(llm):
         if _MARK in bound or isinstance(model, (PydanticOutputParser, JsonOutputToolsParser)):
             raise TypeError(
-                f"{argument} gives structured output, so that every group would fill in the schema. Give the model "
+                f"{argument} gives structured output, so that every source would fill in the schema. Give the model "
                 "itself, and the schema as output_schema=...: the final call alone is structured then"
             )
 

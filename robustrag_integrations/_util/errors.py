@@ -45,11 +45,11 @@ class ModelError(RobustRAGError):
 
 
 class QuorumError(ModelError):
-    """Too few groups could be asked for a meaningful answer.
+    """Too few sources could be asked for a meaningful answer.
 
     Attributes:
-        causes: group index (0-based) to what went wrong there.
-        failed_alike: every group that was asked failed, with exceptions of one class, one of which is the `__cause__`.
+        causes: source index (0-based) to what went wrong there.
+        failed_alike: every source that was asked failed, with exceptions of one class, one of which is the `__cause__`.
     """
 
     failed_alike = False
@@ -61,7 +61,7 @@ class QuorumError(ModelError):
         needed: int,
         causes: Mapping[int, str],
         groups: tuple[Any, ...] = (),
-        unit: str = "groups",
+        unit: str = "sources",
     ) -> None:
         self.causes = dict(causes)
         self.groups = groups
@@ -73,7 +73,7 @@ class QuorumError(ModelError):
 
 
 class TooFewVotesError(RobustRAGError):
-    """There are fewer groups than `min_groups`, or the radius is below `min_radius`, and `below` is `"raise"`.
+    """There are fewer sources than `min_groups`, or the radius is below `min_radius`, and `below` is `"raise"`.
 
     Attributes:
         robustness: the report, a `RobustAnswer` that abstains.

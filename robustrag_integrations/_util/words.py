@@ -8,7 +8,7 @@ from robustrag_integrations._util.display import printable
 
 
 def count_of(count: int, noun: str) -> str:
-    """Return a number of things in words: "1 group", "1,200 groups"."""
+    """Return a number of things in words: "1 source", "1,200 sources"."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
@@ -16,9 +16,9 @@ def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
     """Put a radius into words, of an answer from this many groups, passages or votes."""
     if unit == "votes":
         if radius == 0:
-            return "no guarantee: replacing one group might change the answer"
-        return f"replacing groups with up to {radius} of {whole} votes cannot change this answer"
-    one, named = "group", ""
+            return "no guarantee: replacing one source might change the answer"
+        return f"replacing sources with up to {radius} of {whole} votes cannot change this answer"
+    one, named = "source", ""
     if unit == "passages":
         one, named = "passage", "; none names its origin, so that one author may have written several"
     if radius == 0:
@@ -28,15 +28,15 @@ def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
 
 
 def tiers_in_words(radii: Mapping[str, int], sizes: Mapping[str, int]) -> str:
-    """Say how many groups of each tier can be replaced: "any of the 9 groups of web; no group of internal"."""
+    """Say how many groups of each tier can be replaced: "any of the 9 sources of web; no source of internal"."""
     return "; ".join(_tier_in_words(radii[tier], sizes[tier], tier) for tier in reversed([*sizes]) if sizes[tier])
 
 
 def _tier_in_words(radius: int, size: int, tier: str) -> str:
     of = f"of {printable(tier, 60)}"
     if radius == 0:
-        return f"no group {of}"
-    whole = f"the {size} groups {of}" if size > 1 else f"the one group {of}"
+        return f"no source {of}"
+    whole = f"the {size} sources {of}" if size > 1 else f"the one source {of}"
     return (f"any of {whole}" if size > 1 else whole) if radius >= size else f"any {radius} of {whole}"
 
 

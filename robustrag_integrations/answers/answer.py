@@ -246,7 +246,7 @@ class RobustAnswer:
         sizes = self.tier_sizes
         for tier, count in budget.items():
             if not is_whole_number(count, 0):
-                raise ValueError(f"{count!r:.60} for {tier!r:.60} must be a whole number of groups")
+                raise ValueError(f"{count!r:.60} for {tier!r:.60} must be a whole number of sources")
             if tier not in sizes:
                 tiers = f"its tiers are {', '.join(map(repr, sizes))}" if sizes else "it has none; pass tiers="
                 raise ValueError(f"the answer has no tier {printable(str(tier), 60)!r}: {tiers}")
@@ -428,12 +428,13 @@ class RobustAnswer:
             if radii is not None:
                 said = f"can be replaced, all others untouched: {tiers_in_words(radii, sizes)}"
             told.append(("Tiers", said))
-        counted = f"{count_of(len(self.groups), 'group')}, {count_of(self.model_calls, 'model call')}"
+        noun = "passage" if self.radius_unit == "passages" else "source"
+        counted = f"{count_of(len(self.groups), noun)}, {count_of(self.model_calls, 'model call')}"
         told.append(("Defence", f"{self.defense}, {counted}"))
         told.append(("Model", repeats_in_words(self.determinism.model, self.determinism.why)))
         if self.determinism.scope != "every_run":
             told.append(("Holds", self.determinism.promise))
-        unit = "vote" if self.radius_unit == "votes" else "group"
+        unit = "vote" if self.radius_unit == "votes" else "source"
         told += [("Claim", claim.in_words(unit)) for claim in self.claims]
         left_out = self.evidence.get("left_out") or ()
         told += [("Left out", restored(Claim, claim).in_words(unit)) for claim in left_out[:_MOST_SHOWN]]
@@ -451,7 +452,7 @@ class RobustAnswer:
         counted = [("Counts", ", ".join(f"{said} {votes}" for said, votes in counts))] * bool(counts)  # pages draw them
         lines = [f"{name + ':':9} {printable(text, 600)}" for name, text in [*self.account(), *counted]]
         if self.groups:
-            header = ("group", "passages", "verdict", "response", "note")
+            header = ("no.", "source", "verdict", "asked alone, it says", "note")
             lines += ["", table(header, self.group_rows(), limits=(5, 28, 9, 60, 48))]
         return "\n".join(lines)
 
@@ -487,7 +488,7 @@ def _row(group: GroupReport) -> tuple[str, ...]:
     notes = (
         group.error,
         group.note,
-        None if group.copy_of is None else f"copy of group {group.copy_of + 1}",
+        None if group.copy_of is None else f"copy of source {group.copy_of + 1}",
         None if group.votes == 1 else count_of(group.votes, "vote"),
         None if group.tier is None else printable(group.tier, 60),
         "passages cut to fit" if group.truncated else None,
@@ -499,7 +500,7 @@ def _row(group: GroupReport) -> tuple[str, ...]:
 def _dissent(found: Dissent) -> str:
     groups = ", ".join(str(index + 1) for index in found.groups[:10]) + (", ..." if len(found.groups) > 10 else "")
     named = printable(", ".join(found.origins), 60)
-    where = f"{named}; group{'s' * (len(found.groups) > 1)} {groups}"
+    where = f"{named}; source{'s' * (len(found.groups) > 1)} {groups}"
     tier = f"; {printable(found.tier, 60)}" if found.tier else ""
     return f"{printable(found.text, 100)} ({where}{tier}{'; unsure' * found.unsure})"
 

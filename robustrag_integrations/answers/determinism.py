@@ -68,14 +68,14 @@ def checked_samples(samples: bool | None) -> bool | None:
 class Promise:
     """What no replacement of `radius` groups changes in a run whose groups drew at random.
 
-    `fixed` follows "no replacement of any 2 of 10 groups changes", `given` says with what held fixed, `remark` is a
+    `fixed` follows "no replacement of any 2 of 10 sources changes", `given` says with what held fixed, `remark` is a
     further clause. The scope is `this_run` if the answer itself stays, `final_prompt` if only the last prompt does.
     """
 
     fixed: str
     remark: str = ""
     scope: Literal["this_run", "final_prompt"] = "this_run"
-    given: str = "given what the other groups drew"
+    given: str = "given what the other sources drew"
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ class Determinism:
 
         `radius`, `whole` and `unit` are the answer's.
         """
-        counted = "passages" if unit == "passages" else "groups"
+        counted = "passages" if unit == "passages" else "sources"
         whichever = f"no replacement of any {'one' if radius == 1 else radius} of {whole} {counted}"
         if unit == "votes":
-            whichever = f"no replacement of groups with up to {radius} of {whole} votes"
+            whichever = f"no replacement of sources with up to {radius} of {whole} votes"
         scope: Scope = "nothing"
         if radius <= 0:
             words = "nothing is promised: the radius is 0"

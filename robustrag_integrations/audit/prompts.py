@@ -133,7 +133,7 @@ class Audit:
             self.add(Finding("one-source-answer", path, component, problem, fix))
         if groups:
             listed = ", ".join(map(repr, origins[:5])) + (", ..." if len(origins) > 5 else "")
-            problem, fix = f"the prompt holds retrieved text of {count_of(len(groups), 'group')} ({listed})", self._fix
+            problem, fix = f"the prompt holds retrieved text of {count_of(len(groups), 'source')} ({listed})", self._fix
             if own is not None:
                 problem = f"besides what was isolated, the prompt holds retrieved text of {listed}"
                 fix = "give documents as the isolated input alone, and none in the conversation"

@@ -18,8 +18,8 @@ Result = TypeVar("Result")
 Asking: TypeAlias = Generator[Any, Any, Result]
 
 ZERO_FOUND = "a response that scores 0 was found; the others were not examined"
-NOTHING_BENIGN = "no untouched group may be left: the attacker alone decides the answer"
-NO_QUORUM = "the attacker's groups fail, and the quorum is missed"
+NOTHING_BENIGN = "no untouched source may be left: the attacker alone decides the answer"
+NO_QUORUM = "the attacker's sources fail, and the quorum is missed"
 
 
 @dataclass(frozen=True)
@@ -175,4 +175,4 @@ class Ledger:
 
 def smaller_size_fails(size: int) -> str:
     """Explain why a larger attacker is not examined."""
-    return f"tau is 0 at corruption size {size} already, and a larger attacker can do all that a smaller one can"
+    return f"with {size} corrupted a score of 0 is possible, and a larger attacker can do all that a smaller one can"

@@ -52,7 +52,7 @@ def without_calls(possible: Callable[[Sequence[Any], BenignCase, Findings], Mapp
         try:
             causes = possible([reading.found for reading in readings], case, found)
         except Unbounded as why:
-            found.open_ended(f"{count_of(case.corrupted, 'corrupted group')} alone {why}")
+            found.open_ended(f"{count_of(case.corrupted, 'corrupted source')} alone {why}")
             return
         except TooManyTexts as why:
             found.give_up(str(why))
@@ -93,7 +93,7 @@ def certify_sizes(
         counted = [readings[place].response for place in own_places if place in readings]
         found.warnings = (*truncation_warnings([r.truncated for r in counted]), *reply_warnings(counted))
         if any(r.text is None for r in counted):
-            found.warnings += ("tau is about runs in which the model fails on the same untouched groups again",)
+            found.warnings += ("it is about runs in which the model fails on the same untouched sources again",)
         if failed is not None:
             found.settle(smaller_size_fails(failed))
         for number, case in enumerate(found.cases):

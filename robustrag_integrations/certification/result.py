@@ -82,7 +82,7 @@ class Certification:
             ("Reference", " | ".join(self.references)),
             ("Attacker", f"{self.attack} of {passages}, {count_of(self.cases, 'case')}"),
             ("Defence", f"{self.defense}, {count_of(self.model_calls, 'model call')}"),
-            ("tau", f"{self.tau:g} ({self.metric}; {standing_in_words(self.tau, self.certified)})"),
+            ("At worst", f"{self.tau:g} ({self.metric}; {standing_in_words(self.tau, self.certified)})"),
         ]
         if self.stopped:
             told.append(("Stopped", self.stopped))

@@ -14,7 +14,7 @@ from robustrag_integrations.models.providers import described
 
 DESCRIPTION = """\
 Certify answers: for every question, the score that no attacker of a given strength can
-get below (tau), whatever they write. It takes the clean passages and the right answer;
+get below, whatever they write. It takes the clean passages and the right answer;
 no attack is run.
 """
 
@@ -23,7 +23,7 @@ attackers:
   injection      puts passages anywhere; the last ones of a full list drop out
   modification   also removes as many passages of their choice
 
-The second table is the mean over questions of tau, what is guaranteed; what is undecided counts
+The second table is the mean over questions of what is guaranteed; what is undecided counts
 as 0. The rows are those of robustrag eval --attack none --top-k all --certify 1.
 
 examples:

@@ -105,7 +105,7 @@ class Defense(ABC):
         rules.check_complete()
         for trait, is_asked, why in (
             ("takes_weights", rules.weights is not None, "does not take weights"),
-            ("decides_early", rules.stop_when_decided, "needs what all groups say, and takes no stop_when_decided"),
+            ("decides_early", rules.stop_when_decided, "needs what all sources say, and takes no stop_when_decided"),
         ):
             if is_asked and not getattr(cls, trait):
                 able = " or ".join(m.class_name for m in METHODS.values() if getattr(m.load(), trait))

@@ -128,7 +128,7 @@ METHODS: dict[str, Method] = {
     for method in (
         Method(
             name="keyword",
-            summary="keep the keywords that enough groups share, answer from those alone; any model",
+            summary="keep the keywords that enough sources share, answer from those alone; any model",
             tasks=("short_answer", "long_form"),
             needs="text",
             defense=f"{_PACKAGE}.defenses.keyword.defense:KeywordAggregation",
@@ -136,7 +136,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             name="decoding",
-            summary="decode from the sum of all groups' next-token probabilities; a model that gives them",
+            summary="decode from the sum of all sources' next-token probabilities; a model that gives them",
             tasks=("short_answer", "long_form"),
             needs="probabilities",
             defense=f"{_PACKAGE}.defenses.decoding.defense:DecodingAggregation",

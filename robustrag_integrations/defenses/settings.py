@@ -68,7 +68,7 @@ class ChoiceSettings(ReplySettings):
 
     options: Options = setting(
         "words",
-        "multiple choice asks for an option's words, in an order of each group's own, or for its letter, as the "
+        "multiple choice asks for an option's words, in an order of each source's own, or for its letter, as the "
         "paper does",
     )
 
@@ -82,7 +82,7 @@ class GroupSettings(ReplySettings):
         "the text where sources agree on nothing: tell people who says what, or abstain; prompts get the abstention",
     )
     quorum: float = setting(
-        0.5, "share of groups that must have been asked with success; else QuorumError", least=0, most=1
+        0.5, "share of sources that must have been asked with success; else QuorumError", least=0, most=1
     )
 
     @property

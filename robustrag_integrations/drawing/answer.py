@@ -39,7 +39,7 @@ def certificate_parts(found: Any) -> tuple[Element, ...]:
     """Draw a `Certification`."""
     tag = "tag good" if found.certified and found.tau > 0 else "tag quiet"
     standing = h("span", standing_in_words(found.tau, found.certified), cls=tag)
-    head = h("p", h("span", f"τ = {found.tau:g}", cls="answer-text"), " ", standing, cls="given")
+    head = h("p", h("span", f"at worst {found.tau:g}", cls="answer-text"), " ", standing, cls="given")
     rows = [
         h(
             "tr",
@@ -85,7 +85,7 @@ def groups_strip(answer: Any, passages: Sequence[Mapping[str, Any]]) -> Element:
     cells = [_cell(status, hit) for status, hit in zip(statuses[:_STRIP], hits, strict=False)]
     more = f" +{len(statuses) - len(cells)}" if len(statuses) > len(cells) else None
     said = ", ".join(f"{count} {status}" for status, count in Counter(statuses).items())
-    label = f"{count_of(len(statuses), 'group')}: {said}; {sum(hits)} planted"
+    label = f"{count_of(len(statuses), 'source')}: {said}; {sum(hits)} planted"
     return h("span", *cells, more, cls="strip", role="img", aria_label=label)
 
 
@@ -93,7 +93,7 @@ def groups_legend(statuses: Sequence[str]) -> Element:
     """Explain the cells of `groups_strip`, one for each status that a group may have."""
     cells = [h("li", _cell(status, False), f" {status.replace('_', ' ')}") for status in statuses]
     planted = h("li", _cell("differs", True), " with a planted passage")
-    return h("ul", h("li", "Groups, best rank first:"), *cells, planted, cls="legend")
+    return h("ul", h("li", "Sources, best rank first:"), *cells, planted, cls="legend")
 
 
 def _cell(status: str, planted: bool) -> Element:
@@ -113,7 +113,7 @@ def _counts(evidence: Mapping[str, Any]) -> tuple[Element, ...]:
         name = h("th", one_line(word, 80), scope="row", dir="auto")
         bar = h("td", "▮" * max(0, min(int(count), _LONGEST_BAR)), cls="bar", aria_hidden="true")
         rows.append(h("tr", name, bar, h("td", f"{count:g}"), cls=status))
-    caption = "Votes" if threshold is None else f"Groups that said each; kept from {threshold:g} on"
+    caption = "Votes" if threshold is None else f"Sources that said each; kept from {threshold:g} on"
     total = max(len(counts), evidence.get("distinct_keywords") or 0)
     caption += f"; {total - _COUNTS:,} rarer ones are not shown" if total > _COUNTS else ""
     return (table((), rows, caption, "counts"),)
@@ -159,8 +159,8 @@ def _groups(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple[
             )
         )
     left = len(answer.groups) - len(rows)
-    caption = "One isolated prompt per group" + (f"; {left:,} more not shown" if left else "")
-    return (table(("Group", "Passages", "Verdict", "Isolated response", "Note"), rows, caption, "groups"),)
+    caption = "Each source, in a prompt of its own" + (f"; {left:,} more not shown" if left else "")
+    return (table(("No.", "Source", "Verdict", "Asked alone, it says", "Note"), rows, caption, "groups"),)
 
 
 def _passage(passage: Mapping[str, Any]) -> Element:

@@ -200,7 +200,7 @@ class VoteRules:
         "how far a source, folder, host or site is trusted, the most trusted first: wiki/=internal; others are other. "
         "The answer tells how many sources of each can be replaced",
     )
-    min_groups: int = setting(0, "abstain with fewer groups", least=0)
+    min_groups: int = setting(0, "abstain with fewer sources", least=0)
     min_radius: int | Mapping[str, int] = setting(
         0, "abstain below this radius; with tiers also by label: other=9 internal=0"
     )
@@ -209,7 +209,7 @@ class VoteRules:
         False, "consensus, voting: ask no longer than the answer, and its min_radius, can still change"
     )
     wave_size: int | None = setting(
-        None, "with stop_when_decided: number of groups asked at once; all if not given", least=1
+        None, "with stop_when_decided: number of sources asked at once; all if not given", least=1
     )
     allow_sole_source: bool = setting(
         False, "an answer that one source alone gives goes into other prompts, an agent's or a tool's, too"
@@ -227,10 +227,10 @@ class VoteRules:
             check_at_least(0, min_radius=self.min_radius)
             return
         if self.stop_when_decided:
-            raise ValueError("min_radius by tier needs what all groups say; leave stop_when_decided out")
+            raise ValueError("min_radius by tier needs what all sources say; leave stop_when_decided out")
         for tier, count in self.min_radius.items():
             if not is_whole_number(count, 0):
-                raise ValueError(f"min_radius: {count!r:.60} for {tier!r:.60} must be a whole number of groups")
+                raise ValueError(f"min_radius: {count!r:.60} for {tier!r:.60} must be a whole number of sources")
             if isinstance(self.tiers, Mapping) and tier not in self.tiers_of(()):
                 known = ", ".join(map(repr, self.tiers_of(())))
                 raise ValueError(f"min_radius: no tier is called {tier!r:.60}; they are {known}")
@@ -266,7 +266,7 @@ class VoteRules:
         if self.wave_size is not None and not self.stop_when_decided:
             raise ValueError(f"wave_size={self.wave_size!r} requires stop_when_decided=True")
         if isinstance(self.min_radius, Mapping) and self.tiers is None:
-            raise ValueError(f"min_radius={dict(self.min_radius)!r:.80} counts groups by tier; pass tiers=, too")
+            raise ValueError(f"min_radius={dict(self.min_radius)!r:.80} counts sources by tier; pass tiers=, too")
 
     def unit_of(self, groups: Sequence[PassageGroup]) -> str:
         """Return the unit of the radius; `passages` where no passage names its origin."""
@@ -338,7 +338,7 @@ class VoteRules:
         if further := {name: value for name, value in self.named.items() if name not in _CHANGES_NO_ANSWER}:
             raise ValueError(
                 f"{', '.join(f'{name}={value!r}' for name, value in further.items())}: certificates are about one vote "
-                "per group, and do not count the abstentions that an attacker may cause; certify the defence without "
+                "per source, and do not count the abstentions that an attacker may cause; certify the defence without "
                 f"{' and '.join(further)}"
             )
 

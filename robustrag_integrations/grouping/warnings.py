@@ -34,7 +34,7 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
     if by != PASSAGE:
         found += [
             f"{count_of(len(g.passages), 'passage')} with addresses whose hosts URL libraries refuse or read in "
-            f"different ways ({_named([g])}); they share one group"
+            f"different ways ({_named([g])}); they count as one source"
             for g in groups
             if g.key == NO_HOST
         ]
@@ -57,14 +57,14 @@ def _origin_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
     for group, origin in origins:
         pages.setdefault(origin.page if origin.host else "", set()).add(group)
     found = [
-        f"groups {_listed(sorted(those))} are the page {printable(page, 60)} with other queries, and have a vote each: "
+        f"sources {_listed(sorted(those))} are the page {printable(page, 60)} with other queries, with a vote each: "
         "who writes a page may choose what stands behind its '?'; group_by='site' gives a site one vote"
         for page, those in pages.items()
         if page and len(those) > 1
     ][:_NAMED]
     if len(ids := {origin.name for _, origin in origins if origin.kind == ID}) > 1:
         found.append(
-            f"{len(ids)} groups are told apart by document ids alone: a file that was loaded as several documents, "
+            f"{len(ids)} sources are told apart by document ids alone: a file that was loaded as several documents, "
             "a page each, has several votes; give documents their file_path, source or url"
         )
     return found
@@ -92,22 +92,22 @@ def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list
     total, missing = sum(len(group.passages) for group in groups), reasons.total()
     if by in (ORIGIN, SITE) and missing == total:
         return [
-            f"none of the {total} passages names its origin (source, file_path, url, ...), so each is a group: "
-            "a text cut into several passages has several votes, and one passage that names its origin would put the "
-            "others into one group; give each its source, or pass group_by='passage'"
+            f"none of the {total} passages names its origin (source, file_path, url, ...), so each counts as a source: "
+            "a text cut into several passages has several votes, and one passage that names its origin would make one "
+            "source of the others; give each its source, or pass group_by='passage'"
         ]
     causes = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
     what = f"group_by key ({causes})" if callable(by) else str(by)
-    return [f"{missing} of {total} passages have no {what}; they share one group"]
+    return [f"{missing} of {total} passages have no {what}; they count as one source"]
 
 
 def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     if not groups:
         return ["there are no passages: nothing was retrieved, or a filter left nothing, and the answer abstains"]
     if len(groups) > 1:
-        return ["only 2 groups: neither can be outvoted; retrieve from more sources, or set min_groups"]
+        return ["only 2 sources: neither can be outvoted; retrieve from more sources, or set min_groups"]
     passages = count_of(len(groups[0].passages), "passage")
-    return [f"one group ({_named(groups)}; {passages}) decides alone; retrieve from more sources, or set min_groups"]
+    return [f"one source ({_named(groups)}; {passages}) decides alone; retrieve from more sources, or set min_groups"]
 
 
 def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
@@ -119,7 +119,7 @@ def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
             members.setdefault(first, set()).add(owner)
     same = [sorted(those) for those in members.values() if len(those) > 1]
     return [
-        f"groups {_listed(those)} hold the same text ({_named([groups[i] for i in those])}): several origins, one "
+        f"sources {_listed(those)} hold the same text ({_named([groups[i] for i in those])}): several origins, one "
         "author? copies='one_vote' counts those that answer alike once"
         for those in same[:_NAMED]
     ]

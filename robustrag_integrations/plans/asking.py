@@ -256,7 +256,7 @@ def ask_groups(
     if heard.spare < 0:
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(heard.responses) if r.text is None}
         reports = tuple(map(report, groups, heard.responses))
-        unit = "groups" if set(weights) == {1} else "votes"
+        unit = "sources" if set(weights) == {1} else "votes"
         cause = next((r.cause for r in heard.responses if r.cause is not None), None)
         error = QuorumError(needed + heard.spare, sum(weights), needed, causes, reports, unit)
         error.failed_alike = len({type(r.cause) for r in heard.responses if r != BLANK}) == 1 and cause is not None
@@ -282,7 +282,7 @@ def _one_vote_each(
             missing.setdefault(text, group.index)
             reading = replace(reading, is_open=True)
         elif text in missing:
-            note = f"it does not count: group {missing[text] + 1} has the same text, and was not waited for"
+            note = f"it does not count: source {missing[text] + 1} has the same text, and was not waited for"
             reading = Reading(replace(reading.response, note=note), None, is_open=True)
         elif copies and reading.found is not None:
             letters = reading.response.text if by_letter else None
@@ -363,7 +363,7 @@ def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
     if not any(truncated):
         return []
     return [
-        f"the passages of {sum(truncated)} of {len(truncated)} groups were cut to fit the model's context; of a file "
+        f"the passages of {sum(truncated)} of {len(truncated)} sources were cut to fit the model's context; of a file "
         "that is too long, keep fewer passages (per_origin=)"
     ]
 

@@ -66,7 +66,7 @@ class Watch:
             "model_calls": result.model_calls,
         }
         if said["failed"]:
-            _LOG.warning("%d of %d groups failed and count as abstentions", said["failed"], len(states))
+            _LOG.warning("%d of %d sources failed and count as abstentions", said["failed"], len(states))
         _LOG.info("answer: %s seconds=%.3f", " ".join(f"{name}={value}" for name, value in said.items()), seconds)
         if self.root is not None:
             self.root.set_attributes({f"robustrag.{name}": value for name, value in said.items()})

@@ -75,7 +75,9 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
     known: dict[str, Any] = {"defense": terms.name, "settings": {**terms.settings, **rules.named}}
     known["radius_unit"] = rules.unit_of(groups)
     if len(groups) < rules.min_groups:
-        why = f"abstained: {count_of(len(groups), 'group')}, below min_groups={rules.min_groups}. Retrieve more sources"
+        why = (
+            f"abstained: {count_of(len(groups), 'source')}, below min_groups={rules.min_groups}. Retrieve more sources"
+        )
         warnings = (*inputs.model_caveats(), *inputs.caveats, *grouping_warnings(groups, rules.by), why)
         answer = inputs.answer(None, groups=tuple(map(report, groups)), warnings=warnings, **known)
         _refuse(rules, why, answer)
@@ -176,7 +178,7 @@ def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str,
         heard = sum(response.skipped_reason is None for response in responses)
         if heard < len(responses):
             said.append(
-                f"decided after {heard} of {len(responses)} groups: the text is the one that all would have given, "
+                f"decided after {heard} of {len(responses)} sources: the text is the one that all would have given, "
                 "whatever the others say; the radius is what was proved by then, and may depend on who answered first"
             )
     said += [*draft.answer.warnings, *truncation_warnings(draft.truncated or [r.truncated for r in responses])]

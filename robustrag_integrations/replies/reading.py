@@ -94,13 +94,13 @@ def reply_warnings(responses: Sequence[Response]) -> list[str]:
     found = []
     if failed:
         why = printable(redacted(failed[0]), 200)
-        found.append(f"{len(failed)} of {total} groups failed ({why}); these count as abstentions")
+        found.append(f"{len(failed)} of {total} sources failed ({why}); these count as abstentions")
     if refused:
-        found.append(f"the model refused to answer {refused} of {total} groups; these abstain")
+        found.append(f"the model refused to answer {refused} of {total} sources; these abstain")
     noted = [r for r in responses if r.note is not None and r.refusal is None and r != BLANK]
     for (abstains, reason), count in Counter((r.abstains, r.note or "") for r in noted).most_common():
         fix = f"; these abstain: {_FIXES.get(reason, _MORE_TOKENS)}" if abstains else ""
-        found.append(f"the replies of {count} of {total} groups do not count in full ({reason}){fix}")
+        found.append(f"the replies of {count} of {total} sources do not count in full ({reason}){fix}")
     return found
 
 

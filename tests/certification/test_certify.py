@@ -45,7 +45,7 @@ def test_a_size_that_fails_settles_the_larger_ones_without_calls() -> None:
     defense = keyword(lambda t: "paris" if t in ("p0", "p1", "p2") else "rome", alpha=0.4)
     one, two = defense.certify("q", PASSAGES, "paris", corruption_size=[1, 2])
     assert (one.tau, two.tau) == (0, 0)
-    assert "corruption size 1 already" in (two.stopped or "")
+    assert "with 1 corrupted" in (two.stopped or "")
 
 
 async def test_async_gives_the_same_certificates() -> None:
@@ -105,8 +105,8 @@ def test_a_model_that_samples_is_refused() -> None:
 
 def test_untouched_groups_that_failed_are_warned_of() -> None:
     found = keyword(lambda t: None if t == "p0" else "paris").certify("q", PASSAGES, "paris")
-    assert any("1 of 7 groups failed" in w for w in found.warnings)
-    assert any("fails on the same untouched groups again" in w for w in found.warnings)
+    assert any("1 of 7 sources failed" in w for w in found.warnings)
+    assert any("fails on the same untouched sources again" in w for w in found.warnings)
 
 
 def test_a_missed_quorum_is_a_possible_outcome() -> None:

@@ -218,7 +218,7 @@ def test_10_no_untouched_group_means_no_certificate() -> None:
     defense = MajorityVoting(model, prompts=BARE_CHOICES, group_size=3)
     found = defense.certify("q", ["p1", "p2", "p3"], "right", choices=["right", "wrong"])
     assert (found.tau, found.unbounded) == (0, True)
-    assert "no untouched group" in (found.stopped or "")
+    assert "no untouched source" in (found.stopped or "")
 
 
 def test_11_nothing_is_ejected_from_a_list_that_is_not_full() -> None:

@@ -115,7 +115,7 @@ def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp
         (["q", "--docs", ".", "--set", "min_support=2,3"], "min_support"),
         (["q", "--docs", ".", "--set", "alhpa=0.3"], "did you mean alpha"),
         (["q", "--docs", ".", "--defense", "keyword", "--set", "eta=1"], "'keyword' has no eta"),
-        (["q", "--docs", ".", "--defense", "keyword", "--set", "stop_when_decided=true"], "needs what all groups say"),
+        (["q", "--docs", ".", "--defense", "keyword", "--set", "stop_when_decided=true"], "needs what all sources say"),
         (["q", "--docs", ".", "--set", "wave_size=3"], "requires stop_when_decided=True"),
         (["q", "--docs", ".", "--set", 'weights={"a.txt": -1}'], "whole number of votes from 0 to 100"),
         (["q", "--docs", ".", "--min-radius", "1", "--defense", "mis"], "min_radius does nothing for --defense mis"),

@@ -82,7 +82,7 @@ def test_several_sources_in_one_prompt_are_found_in_threads_too_and_isolated_one
 def test_an_audit_that_raises_stops_the_prompt(program: Program) -> None:
     with program.module.audit_isolation("raise"):
         assert program.answered(QUESTION) == "Paris"
-        with pytest.raises(UndefendedError, match="of 6 groups"):
+        with pytest.raises(UndefendedError, match="of 6 sources"):
             program.stock(QUESTION)
     assert program.script.prompts == []
 

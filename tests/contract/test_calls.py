@@ -54,7 +54,7 @@ async def test_below_the_quorum_it_raises_with_the_first_cause_and_the_report(ki
     report: Any = vars(caught.value)["robustness"]
     assert (report.abstained, report.radius, report.defense, report.query) == (True, 0, "consensus", QUESTION)
     assert [g.status for g in report.groups] == ["failed"] * 5
-    assert "only 0 of 5 groups" in report.warnings[0]
+    assert "only 0 of 5 sources" in report.warnings[0]
     if "langchain" in kind.name:
         engine = kind.engine(
             failing(ConnectionError("down"), on="Guide"), [*truthful()[:3], planted("a", "a"), planted("b", "b")]
@@ -205,7 +205,7 @@ async def test_what_is_decided_cancels_the_rest(framework: Driver, aggregation: 
     engine = framework.engine(script, truthful(7), votes=VoteRules(stop_when_decided=True), **aggregation)
     said = await asyncio.wait_for(engine.aask(), 20)
     assert (said.text, said.answer.groups[2].status) == ("Paris", "not_asked")
-    with pytest.raises(ValueError, match="KeywordAggregation needs what all groups say"):
+    with pytest.raises(ValueError, match="KeywordAggregation needs what all sources say"):
         framework.engine(Script(), [], votes=VoteRules(stop_when_decided=True), **FINAL)
 
 

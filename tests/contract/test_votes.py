@@ -58,7 +58,7 @@ def test_chunks_of_one_planted_file_have_one_vote(framework: Driver, key: str) -
 def test_chunks_that_name_no_file_share_a_vote_beside_others_and_are_told_where_nobody_does(framework: Driver) -> None:
     found = answer(framework, [*chunks(10), *truthful(4)])
     assert (found.text, sizes(found)) == ("Paris", [10, 1, 1, 1, 1])
-    assert "10 of 14 passages have no origin; they share one group" in found.warnings
+    assert "10 of 14 passages have no origin; they count as one source" in found.warnings
     assert warned(answer(framework, chunks(10)), "names its origin")
 
 
@@ -66,7 +66,7 @@ def test_one_source_that_fills_the_retrieval_is_said_to_decide_alone(framework: 
     flood = chunks(10, source="long.pdf")
     found = answer(framework, flood)
     assert found.radius == 0
-    assert warned(found, "one group (long.pdf; 10 passages) decides alone")
+    assert warned(found, "one source (long.pdf; 10 passages) decides alone")
     withheld = answer(framework, flood, votes=VoteRules(min_groups=3))
     assert (withheld.abstained, withheld.model_calls) == (True, 0)
     with pytest.raises(TooFewVotesError):
@@ -122,7 +122,7 @@ def test_a_function_groups_and_what_it_fails_on_shares_a_group(framework: Driver
     found[2:] = [Passage("2", id="a"), Passage("3", id="b", metadata={"author": ["unhashable"]})]
     failed = answer(framework, found, group_by=key_of)
     assert sizes(failed) == [1, 1, 2]
-    assert "2 of 4 passages have no group_by key (1 KeyError, 1 TypeError); they share one group" in failed.warnings
+    assert "2 of 4 passages have no group_by key (1 KeyError, 1 TypeError); they count as one source" in failed.warnings
     assert sizes(answer(framework, found[:2], group_by="author")) == [1, 1]
 
 

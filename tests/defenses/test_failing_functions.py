@@ -90,7 +90,7 @@ def test_a_certificate_counts_the_same_failure() -> None:
     found = failing.certify("Where?", ["planted", *PASSAGES], "Paris")
     assert (found.certified, found.tau) == (True, 1.0)
     assert found.tau == abstaining.certify("Where?", [*PASSAGES, ""], "Paris").tau
-    assert any("groups failed (its response could not be read: SystemError: odd)" in w for w in found.warnings)
+    assert any("sources failed (its response could not be read: SystemError: odd)" in w for w in found.warnings)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), asyncio.CancelledError()], ids=repr)

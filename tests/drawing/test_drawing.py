@@ -185,7 +185,7 @@ def test_a_certificate_shows_what_its_attacker_can_cause_and_an_undecided_one_is
     row = next(r for r in made_rows if r["setup"] == "keyword" and r["certificates"])
     found = restored(Certification, row["certificates"][0])
     text = _Markup(certificate_html(found)).text
-    assert f"τ = {found.tau:g}" in text
+    assert f"at worst {found.tau:g}" in text
     assert "What this attacker can cause" in text
     assert found.responses[0].text in text
     more = {"tau": 0.0, "certified": False, "stopped": "limit reached"}

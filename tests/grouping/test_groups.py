@@ -35,7 +35,7 @@ def test_passages_without_an_origin_share_a_group_as_soon_as_others_have_one() -
     assert ranks(sourced("a", None, "b", None)) == [(0,), (1, 3), (2,)]
     assert ranks(sourced(None, None, None)) == [(0,), (1,), (2,)]
     mixed, none = isolate(sourced("a", None, None)), isolate(sourced(None, None))
-    assert grouping_warnings(mixed, "origin")[0] == "2 of 3 passages have no origin; they share one group"
+    assert grouping_warnings(mixed, "origin")[0] == "2 of 3 passages have no origin; they count as one source"
     assert grouping_warnings(none, "origin")[0].startswith("none of the 2 passages names its origin")
 
 
@@ -45,7 +45,7 @@ def test_documents_of_unknown_origin_share_one_vote_beside_any_that_has_one() ->
     named = sourced("a.txt", "b.txt", "c.txt")
     assert ranks([*unknown, *named]) == [tuple(range(8)), (8,), (9,), (10,)]
     assert len(isolate(unknown)) == 8
-    assert "8 of 11 passages have no origin; they share one group" in grouping_warnings(
+    assert "8 of 11 passages have no origin; they count as one source" in grouping_warnings(
         isolate([*unknown, *named]), "origin"
     )
 
@@ -55,7 +55,7 @@ def test_any_other_text_is_a_metadata_entry_and_who_lacks_it_shares_a_group() ->
     passages = [Passage("x", source=str(i), metadata={"author": who} if who else {}) for i, who in enumerate(people)]
     assert ranks(passages, by="author") == [(0, 3), (1, 4), (2,)]
     assert ranks(passages, by="source") == [(i,) for i in range(5)]
-    assert "2 of 5 passages have no author; they share one group" in grouping_warnings(
+    assert "2 of 5 passages have no author; they count as one source" in grouping_warnings(
         isolate(passages, by="author"), "author"
     )
 

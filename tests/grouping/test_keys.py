@@ -54,7 +54,7 @@ def test_each_reason_is_counted_and_no_words_of_the_error_are_shown() -> None:
 
     groups = isolate(["a", "bad", "none", "bad", "list", "a"], by=key)
     assert keyless_warnings(groups, key) == [
-        "4 of 6 passages have no group_by key (2 ValueError, 1 None, 1 TypeError); they share one group"
+        "4 of 6 passages have no group_by key (2 ValueError, 1 None, 1 TypeError); they count as one source"
     ]
 
 
@@ -72,7 +72,7 @@ def test_a_source_that_is_no_name_is_none(make: Any) -> None:
     assert [p.source for p in passages] == ["a", None, None, None, None, None]
     groups = isolate(passages, by="source")
     assert [len(g.passages) for g in groups] == [1, 5]
-    assert keyless_warnings(groups, "source") == ["5 of 6 passages have no source; they share one group"]
+    assert keyless_warnings(groups, "source") == ["5 of 6 passages have no source; they count as one source"]
     model = ScriptedModel(lambda text: "x", lambda prompt: "x")
     answer = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE).answer("q", passages)
     assert [len(g.passage_ids) for g in answer.groups] == [1, 5]

@@ -96,7 +96,7 @@ def test_what_a_function_gives_is_a_label_or_other(hostile: Any) -> None:
         ({"tiers": {"a.md": "in", "./a.md": "out"}}, "name it once"),
         ({"min_radius": {"other": 1}}, "pass tiers="),
         ({"tiers": {"a": "in"}, "min_radius": {"web": 1}}, "no tier is called 'web'; they are 'in', 'other'"),
-        ({"tiers": {"a": "in"}, "min_radius": {"in": -1}}, "must be a whole number of groups"),
+        ({"tiers": {"a": "in"}, "min_radius": {"in": -1}}, "must be a whole number of sources"),
         ({"tiers": {"a": "in"}, "min_radius": {"in": 1}, "stop_when_decided": True}, "leave stop_when_decided out"),
     ],
 )
@@ -119,8 +119,8 @@ def test_a_wiki_of_twenty_votes_stands_against_nine_pages_that_lie(defense: Any)
     assert answer.holds({"other": 200})
     assert not answer.holds({"internal": 1})
     assert not answer.holds({"other": 9, "internal": 1})
-    assert "any of the 9 groups of other; no group of internal" in answer.explain()
-    assert "any of the 9 groups of other; no group of internal" in answer._repr_html_()
+    assert "any of the 9 sources of other; no source of internal" in answer.explain()
+    assert "any of the 9 sources of other; no source of internal" in answer._repr_html_()
     assert answer.dissent[0].tier == "other"
     again = RobustAnswer.from_dict(answer.to_dict())
     assert again.radius_by_tier == answer.to_dict()["radius_by_tier"] == answer.radius_by_tier
@@ -131,7 +131,7 @@ def test_an_unknown_tier_or_number_is_an_error() -> None:
     answer = ask(DOOR, tiers={WIKI: "internal"})
     with pytest.raises(ValueError, match=r"no tier 'web': its tiers are 'internal', 'other'"):
         answer.holds({"web": 9})
-    with pytest.raises(ValueError, match="-1 for 'other' must be a whole number of groups"):
+    with pytest.raises(ValueError, match="-1 for 'other' must be a whole number of sources"):
         answer.holds({"other": -1})
     with pytest.raises(ValueError, match="it has none; pass tiers="):
         ask(DOOR).holds({"other": 1})

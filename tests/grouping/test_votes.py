@@ -46,21 +46,21 @@ def keyword(texts: Sequence[str], **rules: Any) -> RobustAnswer:
 
 def test_one_group_decides_alone_and_two_cannot_outvote_each_other() -> None:
     [alone] = voting().answer("q", [Passage("no", source="evil.pdf")] * 3, choices=OPTIONS).warnings[:1]
-    assert alone.startswith("one group (evil.pdf; 3 passages) decides alone")
-    assert any(w.startswith("only 2 groups: neither can be outvoted") for w in vote(["yes a", "no b"]).warnings)
+    assert alone.startswith("one source (evil.pdf; 3 passages) decides alone")
+    assert any(w.startswith("only 2 sources: neither can be outvoted") for w in vote(["yes a", "no b"]).warnings)
     assert vote(["yes a", "yes b", "no c"]).warnings == ()
 
 
 def test_copies_are_named_but_for_case_width_and_whitespace() -> None:
     [told] = vote(["yes it  is", "YES It\u3000is", "no c", "ｙｅｓ it\nis", "maybe d"]).warnings
-    assert told.startswith("groups 1, 2 and 4 hold the same text (0.txt; 1.txt; 3.txt): several origins, one author?")
+    assert told.startswith("sources 1, 2 and 4 hold the same text (0.txt; 1.txt; 3.txt): several origins, one author?")
 
 
 def test_spellings_of_queries_are_named() -> None:
     urls = ["x.com/a?u=1", "x.com/a#2", "http://x.com/a", "http://y.com/a?u=1", "http://z.com"]
     passages = [Passage(f"yes {i}", source=url) for i, url in enumerate(urls)]
     [told] = voting().answer("q", passages, choices=OPTIONS).warnings
-    assert told.startswith("groups 1 and 2 are the page x.com/a with other queries, and have a vote each")
+    assert told.startswith("sources 1 and 2 are the page x.com/a with other queries, with a vote each")
 
 
 def test_hostile_names_in_warnings_are_neutralised_and_cut() -> None:
@@ -80,7 +80,7 @@ def test_a_copy_abstains_and_says_whose_it_is() -> None:
     assert answer.text == "yes"
     assert [g.status for g in answer.groups] == ["differs", "supports", "copy", "copy", "supports"]
     assert [g.copy_of for g in answer.groups] == [None, None, 0, 0, None]
-    assert "copy of group 1" in answer.explain()
+    assert "copy of source 1" in answer.explain()
     assert answer.settings["copies"] == "one_vote"
 
 

@@ -176,7 +176,7 @@ def test_a_handler_that_raises_stops_the_prompt() -> None:
     reader = Reader()
     stuff = create_stuff_documents_chain(reader, PROMPT)
     audit = IsolationAudit(on="raise")
-    with pytest.raises(UndefendedError, match="of 6 groups"):
+    with pytest.raises(UndefendedError, match="of 6 sources"):
         create_retrieval_chain(RETRIEVER, stuff).invoke(ASKED, {"callbacks": [audit]})
     assert reader.prompts == []
     robust = create_robust_retrieval_chain(RETRIEVER, reader)

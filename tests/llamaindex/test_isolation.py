@@ -30,7 +30,7 @@ def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(l
     assert str(response) == "Paris"
     report = response.metadata["robustrag"]
     assert [g["truncated"] for g in report["groups"]] == [False] * 6 + [True]
-    assert any("1 of 7 groups were cut" in w for w in report["warnings"])
+    assert any("1 of 7 sources were cut" in w for w in report["warnings"])
 
 
 def test_a_group_is_cut_at_its_end_and_the_others_are_left_alone(llm: FactReader) -> None:

@@ -40,9 +40,9 @@ def decoded(repeats: Repeats, **settings: Any) -> RobustAnswer:
 @pytest.mark.parametrize(
     ("answer", "scope", "words"),
     [
-        (voted, "this_run", "no replacement of any 3 of 7 groups changes the option that won this run"),
-        (kept, "final_prompt", "changes the keywords that this run kept, given what the other groups drew; the final"),
-        (decoded, "this_run", "changes the answer of this run, given the probabilities of the other groups; they are"),
+        (voted, "this_run", "no replacement of any 3 of 7 sources changes the option that won this run"),
+        (kept, "final_prompt", "changes the keywords that this run kept, given what the other sources drew; the final"),
+        (decoded, "this_run", "changes the answer of this run, given the probabilities of the other sources; they are"),
     ],
 )
 @pytest.mark.parametrize("repeats", [SAMPLES, SERVER, Repeats()], ids=["samples", "server", "unsaid"])

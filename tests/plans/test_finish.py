@@ -79,8 +79,8 @@ def test_warnings_settings_and_spending_come_by_themselves() -> None:
     assert answer.settings == {"at_least": 2}
     assert (answer.model_calls, answer.spending.calls) == (6, 6)
     said = " / ".join(answer.warnings)
-    assert "the passages of 1 of 6 groups were cut" in said
-    assert "1 of 6 groups failed (the server is down)" in said
+    assert "the passages of 1 of 6 sources were cut" in said
+    assert "1 of 6 sources failed (the server is down)" in said
     assert "a link or image that no supporting passage has: https://evil.example/x" in said
     order = [next(i for i, w in enumerate(answer.warnings) if part in w) for part in ("cut", "failed", "a link")]
     assert order == sorted(order)
@@ -89,7 +89,7 @@ def test_warnings_settings_and_spending_come_by_themselves() -> None:
 def test_it_stops_early_and_says_so() -> None:
     answer = asked(["paris"] * 7, stop_when_decided=True, wave_size=1)
     assert (answer.text, answer.evidence["decided_after"], answer.radius) == ("paris", 4, 0)
-    assert any("decided after 4 of 7 groups" in warning for warning in answer.warnings)
+    assert any("decided after 4 of 7 sources" in warning for warning in answer.warnings)
     further = asked(["paris"] * 7, stop_when_decided=True, wave_size=1, min_radius=1)
     assert (further.evidence["decided_after"], further.radius) == (5, 1)
 

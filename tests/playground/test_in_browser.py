@@ -134,7 +134,7 @@ def test_one_click_poisons_and_the_page_says_who_falls_for_it(chromium: Any, add
         assert tab.page.locator("#defended-evidence .strip .cell.differs.hit").count() == 1
         tab.page.click("#certify")
         tab.until("document.getElementById('status').textContent.startsWith('Certified')")
-        assert "τ" in tab.page.inner_text("#certificate")
+        assert "at worst" in tab.page.inner_text("#certificate")
         tab.page.click("#clear")
         tab.changed()
         assert tab.said("vanilla") == "Kilon Pemel"

@@ -107,7 +107,7 @@ def test_a_liar_who_writes_marks_costs_one_group(way: str, lie: str) -> None:
 def test_what_is_no_whole_answer_abstains_with_its_reason(reply: Response, note: str) -> None:
     answer = KeywordAggregation(model("Karl Gross", reply)).answer("Who?", PASSAGES)
     assert (answer.groups[0].status, answer.groups[0].note, answer.text) == ("abstained", note, "Karl Gross")
-    assert len([w for w in answer.warnings if "1 of 10 groups" in w and "abstain" in w]) == 1
+    assert len([w for w in answer.warnings if "1 of 10 sources" in w and "abstain" in w]) == 1
     assert note in answer.explain()
     voted = MajorityVoting(model("Karl Gross", reply)).answer("Who?", PASSAGES, choices=["Lyon", "Karl Gross"])
     assert (voted.groups[0].status, voted.groups[0].note) == ("abstained", note)

@@ -241,7 +241,7 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
 
     def names(place: int) -> Sequence[str]:
         group = inputs.groups[place]
-        return group.origins or tuple(p.id or f"group {place + 1}" for p in group.passages)
+        return group.origins or tuple(p.id or f"source {place + 1}" for p in group.passages)
 
     others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
     none = made.answering and not made.shown
@@ -250,7 +250,7 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
         groups=heard.reports(said),
         claims=made.claims(made.shown, names, heard.spare),
         warnings=(
-            f"no item is given by more than half of the {made.answering} groups that list anything, and by "
+            f"no item is given by more than half of the {made.answering} sources that list anything, and by "
             f"{made.min_support} of them (min_support); evidence['left_out'] has who gives what",
         )
         if none
@@ -318,4 +318,4 @@ def _possible(min_support: int, said: Sequence[Items | None], case: BenignCase, 
             "min_support, or ask a narrower question"
         )
     texts = (text_of([form for form in chosen if form is not None]) for chosen in product(*choices.values()))
-    return {text or ABSTENTION: "items that enough groups can give" for text in texts}
+    return {text or ABSTENTION: "items that enough sources can give" for text in texts}

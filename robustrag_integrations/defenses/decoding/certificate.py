@@ -41,7 +41,7 @@ from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.plans.asking import truncation_warnings
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
-NOBODY_LEFT = "no untouched group takes part in decoding: one that the attacker adds decides alone"
+NOBODY_LEFT = "no untouched source takes part in decoding: one that the attacker adds decides alone"
 _AT_ONCE = 16  # prefixes scored per request, so that their distributions fit in memory
 
 
@@ -209,7 +209,7 @@ class _Walk:
                 groups = places[case.total, case.ranks]
                 if case.corrupted and (noisy := unsure.intersection(groups)):
                     found.open_ended(
-                        f"for {count_of(len(noisy), 'untouched group')} the probability of abstaining is within "
+                        f"for {count_of(len(noisy), 'untouched source')} the probability of abstaining is within "
                         f"the slack of gamma={settings.gamma:g}: which of them answer is a matter of float noise"
                     )
                 elif rows := tuple(place for place in groups if place in answering):
@@ -218,7 +218,7 @@ class _Walk:
                     found.open_ended(NOBODY_LEFT)
                 else:
                     [score] = yield from self.ledger.scored([ABSTENTION])
-                    found.add(ABSTENTION, score, "no group answers", number)
+                    found.add(ABSTENTION, score, "no source answers", number)
         self.pass_on()
         return seats, {s: _Rows.of(o.distributions, settings.slack_units) for s, o in enumerate(openings)}
 
@@ -316,7 +316,7 @@ class _Walk:
                 continue
             if span is None or span.kind == "open":
                 self.sizes[seat.size].open_ended(
-                    f"after {self.codec.decode(node.text.tokens)!r:.200} the {seat.corrupted} corrupted groups "
+                    f"after {self.codec.decode(node.text.tokens)!r:.200} the {seat.corrupted} corrupted sources "
                     "can decide the next token"
                 )
             for token in span.tokens if span is not None else ():

@@ -47,7 +47,7 @@ class DecodingAggregation(Defense):
     promise = Promise(
         "the answer of this run",
         "they are added up, and nothing is drawn",
-        given="given the probabilities of the other groups",
+        given="given the probabilities of the other sources",
     )
 
     def __init__(self, model: DecodingModel, **given: Any) -> None:

@@ -22,7 +22,7 @@ class DecodingSettings(MethodSettings):
 
     gamma: float = setting(
         0.99,
-        'probability of abstaining, of the whole "I don\'t know", from which a group is left out',
+        'probability of abstaining, of the whole "I don\'t know", from which a source is left out',
         least=0,
         most=1,
         threshold=True,

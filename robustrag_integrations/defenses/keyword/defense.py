@@ -95,7 +95,7 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     abstained = not tally.kept or not text or settings.final_abstains(text)
     in_text = () if abstained else read(Response(text)).found or ()
     shown = () if abstained else tuple(keyword for keyword in tally.kept if keyword in in_text) or tally.kept
-    unit = "groups" if all(group.weight == 1 for group in inputs.groups) else "votes"
+    unit = "sources" if all(group.weight == 1 for group in inputs.groups) else "votes"
     answer = inputs.answer(
         text,
         abstained=abstained,
@@ -129,7 +129,7 @@ def _warnings(tally: Tally, groups: int, unit: str) -> list[str]:
         )
     if groups >= FEW and answering and tally.needed <= 1:
         found.append(
-            f"with {count_of(tally.answering, 'answering group')} the threshold is {tally.needed}: one group alone "
+            f"with {count_of(tally.answering, 'answering source')} the threshold is {tally.needed}: one source alone "
             "decides what is kept; raise alpha= and beta=, or retrieve more passages"
         )
     if len(answering) > 1 and not tally.kept:
@@ -227,7 +227,7 @@ class _Trial:
             found.evidence = _span_evidence(span, case)
         if span.unbounded:
             found.open_ended(
-                f"{count_of(case.corrupted, 'corrupted group')} alone can reach the threshold of {span.needed}: "
+                f"{count_of(case.corrupted, 'corrupted source')} alone can reach the threshold of {span.needed}: "
                 "any word can be retained"
             )
             return

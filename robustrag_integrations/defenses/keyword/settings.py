@@ -35,7 +35,7 @@ class KeywordSettings(AbstainingSettings):
 
     alpha: float | Fraction = setting(
         0.2,
-        "share of the answering groups, or votes, that keeps a keyword: at least min(alpha * n, beta) of n, as in "
+        "share of the answering sources, or votes, that keeps a keyword: at least min(alpha * n, beta) of n, as in "
         "the paper",
         long_form=0.5,  # what fewer than half of the sources carry is no part of the final prompt
         least=0,
@@ -44,7 +44,7 @@ class KeywordSettings(AbstainingSettings):
     )
     beta: int | None = setting(
         None,
-        "number of groups that keeps a keyword in any case; 3 as in the paper, none for long form and with weights",
+        "number of sources that keeps a keyword in any case; 3 as in the paper, none for long form and with weights",
         least=1,
         threshold=True,
     )
@@ -108,7 +108,7 @@ class KeywordSettings(AbstainingSettings):
         """
         if self.beta is not None:
             raise ValueError(
-                f"beta={self.beta} is a number of groups, and weights= gives groups several votes; leave "
+                f"beta={self.beta} is a number of sources, and weights= gives sources several votes; leave "
                 "beta out: alpha is a share of all votes then"
             )
         return replace(self, other_threshold=replace(self.threshold, beta=None))

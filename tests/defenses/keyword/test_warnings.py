@@ -21,7 +21,7 @@ def test_nothing_retained_names_the_settings_to_change() -> None:
     answer = _answer(["Oslo", "Oslo", "Bern", "Kyiv"], beta=3, alpha=1)
     [warning] = [w for w in answer.warnings if "that it takes" in w]
     assert answer.abstained
-    assert "no keyword has the 3 groups that it takes (1 of those that answer, 3 at most): the most is 2" in warning
+    assert "no keyword has the 3 sources that it takes (1 of those that answer, 3 at most): the most is 2" in warning
 
 
 def test_groups_that_say_otherwise_are_named_from_the_first_on() -> None:

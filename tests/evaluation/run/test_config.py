@@ -36,7 +36,7 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
         ({"defenses": [{"name": "voting", "wave_size": 2}]}, "wave_size"),
         (
             {"defenses": [{"name": "keyword", "stop_when_decided": True}]},
-            "needs what all groups say",
+            "needs what all sources say",
         ),
         ({"defenses": [{"name": "vanilla", "exemplars": 5}]}, "exemplars=5 must be true, false or a number"),
         ({"defenses": []}, "defenses: is an empty list"),
