@@ -230,7 +230,7 @@ def test_below_min_groups_the_answer_is_an_abstention_that_says_why_and_nothing_
     assert answer.abstained
     assert (answer.text, answer.radius, answer.choice, answer.model_calls) == ("I don't know", 0, None, 0)
     assert [g.origins for g in answer.groups] == [("0.txt",), ("1.txt",)]
-    assert any(w.startswith("abstained: 2 groups, below min_groups=3") for w in answer.warnings)
+    assert any(w.startswith("abstained: 2 sources, below min_groups=3") for w in answer.warnings)
     assert answer.settings["min_groups"] == 3
     assert vote(["no a", "no b", "no c"], min_groups=3).text == "no"
     assert vote([], min_groups=1).abstained
