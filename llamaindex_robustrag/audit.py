@@ -115,7 +115,7 @@ class IsolationAudit:
             return
         if not report.get("abstained"):
             self._audit.release(text, agreed=is_agreed(report))
-        elif not is_abstention(text):
+        elif not is_abstention(text) and text != (report.get("settings") or {}).get("abstention"):
             self._audit.release(text, agreed=False)
 
     def _look(self, arguments: Sequence[Any], llm: LLM, method: str, hosted: Sequence[str]) -> None:

@@ -9,16 +9,20 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from llamaindex_robustrag.prompts import MessageText
 from robustrag_integrations._util.errors import ModelError
-from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations._util.normalise import plain_words
+from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
+from robustrag_integrations.answers.determinism import Determinism, Repeats
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.plans.asking import ask_final
 from robustrag_integrations.plans.finish import SpendingBook
-from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request, Steps, relayed
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Steps, relayed
 from robustrag_integrations.text.abstention import is_abstention
+from robustrag_integrations.text.languages import asks_yes_or_no, language_of, stop_words
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
+_LOOKED_AT = 200_000  # characters of a group's passages
 _WITHOUT_DOCUMENTS = (
-    "no document answers this: the reply comes from the conversation alone, without documents, and its radius is that "
-    "of finding no answer in them"
+    "no document answers this: the reply comes from the conversation alone, without documents, and has the radius 0"
 )
 _INSTRUCTIONS = (
     "No document answers the last message of the user. If it is a greeting, thanks, small talk, or a question about "
@@ -38,36 +42,77 @@ def from_conversation(answer: RobustAnswer) -> bool:
     return answer.evidence.get("answered_from") == "conversation"
 
 
-def with_aside(plan: Plan, prompt: Prompt) -> Plan:
-    """Wrap a plan so that a reply from the conversation replaces an abstention, which is held back until then.
+def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Plan:
+    """Wrap a plan so that a reply from the conversation replaces what documents do not speak of.
 
-    Whether the documents give an answer is what the plan's radius is about, and nothing else of them reaches this
-    prompt; so the radius stays. A withheld answer (`min_radius`) stays withheld.
+    These are an abstention, and answers of groups whose passages have no word of the question and few of the answer:
+    a model greets back whatever it is shown. Nothing of the documents reaches the prompt, and the reply has the radius
+    0. An answer that stays keeps its radius if an attacker within it cannot silence all who speak of the question. A
+    withheld answer (`min_radius`) stays withheld, and one that is streamed as it comes stays.
     """
     held: list[Emit] = []
-    book = SpendingBook()
+    book, is_streamed = SpendingBook(), False
 
     def relay(request: Request) -> Steps[Reply]:
-        if isinstance(request, Emit) and request.text == ABSTENTION:
+        nonlocal is_streamed
+        if isinstance(request, Emit) and not is_streamed:
             held.append(request)
             return None
+        is_streamed |= isinstance(request, Ask) and request.role == "final" and request.shown
         reply = yield request
         book.note(request, reply)
         return reply
 
     answer: RobustAnswer = yield from relayed(plan, relay)
-    if not held:
-        return answer
-    if not answer.abstained or "radius" in answer.evidence:
-        yield held[0]
-        return answer
+    speaking = _speaking(answer, groups)
+    is_withheld = answer.abstained and "radius" in answer.evidence
+    stays = is_streamed or is_withheld or (not answer.abstained and asks_yes_or_no(answer.query))
+    if stays or speaking > 0:
+        yield from held
+        return answer if stays or speaking > answer.radius else _unproved(answer)
+    is_shown = answer.text == ABSTENTION  # as it comes: there is nothing else to show
     try:
-        response = yield from relayed(ask_final(prompt), relay)
+        response = yield from relayed(ask_final(prompt, shown=is_shown), relay)
     except ModelError as error:
-        yield held[0]
+        yield from held
         return replace(answer, warnings=(*answer.warnings, f"the conversation could not be asked either: {error}"))
-    answer = book.entered(replace(answer, text=response.text or ABSTENTION, model_calls=answer.model_calls + 1))
-    if is_abstention(answer.text):
-        return answer
-    evidence = {**answer.evidence, "answered_from": "conversation"}
-    return replace(answer, abstained=False, evidence=evidence, warnings=(*answer.warnings, _WITHOUT_DOCUMENTS))
+    answer = book.entered(_unproved(replace(answer, model_calls=answer.model_calls + 1)))
+    if is_abstention(response.text or ABSTENTION):
+        if not is_shown:
+            yield from held
+        return replace(answer, text=response.text or ABSTENTION) if is_shown else answer
+    if not is_shown:
+        yield Emit(response.text or "")
+    reports = tuple(replace(g, status="differs") if g.status in ANSWERING else g for g in answer.groups)
+    return replace(
+        answer,
+        text=response.text or "",
+        abstained=False,
+        groups=reports,
+        evidence={"answered_from": "conversation"},
+        warnings=(*answer.warnings, _WITHOUT_DOCUMENTS),
+    )
+
+
+def _unproved(answer: RobustAnswer) -> RobustAnswer:
+    """Return an answer with the radius 0."""
+    zero = None if answer.tier_budgets is None else (dict.fromkeys(answer.tier_budgets[0], 0),)
+    nothing = Determinism.of(Repeats(), None, radius=0, whole=answer.whole)
+    determinism = replace(answer.determinism, scope=nothing.scope, promise=nothing.promise)
+    return replace(answer, radius=0, radius_verbatim=0, tier_budgets=zero, determinism=determinism)
+
+
+def _speaking(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> int:
+    """Return the votes of the groups that say the answer, or any where none is agreed on, and whose passages speak of
+    the question or of what they say. A group that was not waited for may be one.
+    """
+    statuses = (*(ANSWERING if answer.abstained else ("supports",)), "not_asked")
+    small = stop_words(language_of(answer.query) or "en")
+    asked = set(plain_words(answer.query).split()) - small
+    found = 0
+    for group, report in zip(groups, answer.groups, strict=True):
+        text = plain_words(group.text[:_LOOKED_AT])
+        said = set(plain_words(" ".join(report.words or (report.response or "",))).split()) - small
+        speaks = any(word in text for word in asked) or 2 * sum(word in text for word in said) >= len(said) > 0
+        found += report.votes * (report.status in statuses and (speaks or report.status == "not_asked"))
+    return found

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
 from concurrent import futures
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import accumulate
+from typing import Any, cast
 
 from llama_index.core.base.llms.generic_utils import messages_to_prompt as generic_messages_to_prompt
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -22,16 +23,21 @@ from llama_index.core.prompts import ChatPromptTemplate
 
 from llamaindex_robustrag.audit import asked
 from llamaindex_robustrag.local import TextModelLLM
-from llamaindex_robustrag.prompts import Fitter, MessageText, as_messages
+from llamaindex_robustrag.prompts import Fitter, MessageText, as_messages, with_context
 from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations._util.errors import INTERRUPTS
+from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.answers.determinism import Repeats, checked_samples
-from robustrag_integrations.models.base import Response, Role, Scores, Until, repeats_of
+from robustrag_integrations.models.base import Response, Role, Scores, Until, not_asked, repeats_of
 from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, checked_timeout, is_busy
 from robustrag_integrations.models.reply import Piece
+from robustrag_integrations.replies.reading import counted
+from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.prompts import Prompt
+
+_BETWEEN = "\n\n"  # what two parts of one text say
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class CallOptions:
         num_workers: isolated calls under way at a time, over all questions that are being answered.
         timeout: seconds for one try, None for no limit; waiting for the LLM's rate limiter counts.
         attempts: tries in all.
+        max_parts: calls for a group whose passages do not fit the LLM's window: each part is asked by itself, and one
+            call more makes a single answer of what they say. What is beyond is not read, and a warning says so.
         retry_on: exceptions worth another try, besides those of a server that is busy (429, or 500 and above) where
             the LLM's client does not try again by itself.
         llm_kwargs: passed on with every call, such as `{"temperature": 0.0}`.
@@ -54,13 +62,14 @@ class CallOptions:
     num_workers: int = 8
     timeout: float | None = None
     attempts: int = 3
+    max_parts: int = 16
     retry_on: tuple[type[Exception], ...] = TRANSIENT
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
     samples: bool | None = None
     accept_sampling: bool = False
 
     def __post_init__(self) -> None:
-        check_at_least(1, num_workers=self.num_workers, attempts=self.attempts)
+        check_at_least(1, num_workers=self.num_workers, attempts=self.attempts, max_parts=self.max_parts)
         check_flag(accept_sampling=self.accept_sampling)
         checked_samples(self.samples)
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
@@ -84,7 +93,7 @@ class LLMModel(CalledModel):
     ) -> None:
         self._llm, self._conversation, self._output_cls = llm, tuple(conversation), output_cls
         self._kwargs, self._chats = dict(options.llm_kwargs), llm.metadata.is_chat_model
-        self._samples = options.samples
+        self._samples, self._max_parts = options.samples, options.max_parts
         kind = "chat" if self._chats else "complete"
         client_retries = getattr(llm, "max_retries", 0) != 0
         super().__init__(
@@ -126,14 +135,14 @@ class LLMModel(CalledModel):
         return Repeats()
 
     def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
-        """Ask all prompts at once, each cut to the window by itself, in threads that keep spans and contexts."""
-        fitted = self._fitted(prompts)
-        return _marked(super().generate([prompt for prompt, _ in fitted], role, until), fitted)
+        """Ask all prompts at once, each fitted to the window by itself, in threads that keep spans and contexts."""
+        ask = super().generate
+        return driven(_read(self._parts(prompts), self._fitter, until), lambda step: ask(step[0], role, step[1]))
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop; calls that are not waited for are cancelled."""
-        fitted = await asyncio.to_thread(self._fitted, prompts)
-        return _marked(await super().agenerate([prompt for prompt, _ in fitted], role, until), fitted)
+        ask, parts = super().agenerate, await asyncio.to_thread(self._parts, prompts)
+        return await adriven(_read(parts, self._fitter, until), lambda step: ask(step[0], role, step[1]))
 
     generate_until, agenerate_until = generate, agenerate
 
@@ -145,7 +154,8 @@ class LLMModel(CalledModel):
     def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
         """Tell how likely the core's model finds each text as the reply to each prompt."""
         model: Any = self._llm
-        return list(model.model.score([Prompt(self._text(prompt.text)) for prompt, _ in self._fitted(prompts)], texts))
+        fitted = [self._fitter.parts(prompt)[0][0] for prompt in prompts]
+        return list(model.model.score([Prompt(self._text(prompt.text)) for prompt in fitted], texts))
 
     def _failure(self, error: BaseException) -> Exception:
         if steers(error):
@@ -192,8 +202,8 @@ class LLMModel(CalledModel):
             raise TypeError(f"the LLM gave no structured output but {type(said).__name__}: {said!r:.80}")
         return Response(said.model_dump_json())
 
-    def _fitted(self, prompts: Sequence[Prompt]) -> list[tuple[Prompt, bool]]:
-        return [self._fitter.fit(prompt) for prompt in prompts]
+    def _parts(self, prompts: Sequence[Prompt]) -> list[tuple[list[Prompt], bool]]:
+        return [self._fitter.parts(prompt, self._max_parts) for prompt in prompts]
 
     def _messages(self, prompt: str) -> list[ChatMessage]:
         system = self._llm.system_prompt
@@ -235,7 +245,56 @@ def steers(error: BaseException) -> bool:
     return isinstance(error, (*INTERRUPTS, futures.CancelledError, *([waiting] if waiting else [])))
 
 
-def _marked(responses: Sequence[Response], fitted: Sequence[tuple[Prompt, bool]]) -> list[Response]:
-    return [
-        replace(r, truncated=cut and r.skipped_reason is None) for r, (_, cut) in zip(responses, fitted, strict=True)
-    ]
+def _read(
+    parts: Sequence[tuple[list[Prompt], bool]], fitter: Fitter, until: Until | None
+) -> Generator[tuple[list[Prompt], Until | None], list[Response], list[Response]]:
+    """Ask prompts in their parts, and where these say different things, once more with what they say; one reply each.
+
+    A reply is made of those to one prompt's own parts alone.
+    """
+    ends = list(accumulate(len(own) for own, _ in parts))
+
+    def so_far(replies: Sequence[Response]) -> list[Response | list[Response]]:
+        return [_of_parts(replies[end - len(own) : end], cut) for end, (own, cut) in zip(ends, parts, strict=True)]
+
+    def is_enough(replies: Sequence[Response]) -> bool:
+        return until is not None and until.enough([not_asked() if isinstance(r, list) else r for r in so_far(replies)])
+
+    asked = [prompt for own, _ in parts for prompt in own]
+    replies = yield asked, until and Until(is_enough, until.wave_size)
+    found = so_far(replies)
+    several = {i: r for i, r in enumerate(found) if isinstance(r, list)}
+    if several and is_enough(replies):
+        return [_one_reply(r, not_asked(), False) if isinstance(r, list) else r for r in found]
+    said = {i: _BETWEEN.join(dict.fromkeys(filter(None, map(_answer, own)))) for i, own in several.items()}
+    together = [fitter.parts(with_context(parts[i][0][0], text)) for i, text in said.items()]
+    merged = (yield [own[0] for own, _ in together], None) if several else []
+    for (i, own), reply, (_, cut) in zip(several.items(), merged, together, strict=True):
+        found[i] = _one_reply([*own, reply], reply, cut or parts[i][1])
+    return cast("list[Response]", found)
+
+
+def _of_parts(replies: Sequence[Response], cut: bool) -> Response | list[Response]:
+    """Return one reply for those to the parts of a prompt; all of them if they say different things."""
+    if len(replies) == 1:
+        return _one_reply(replies, replies[0], cut)
+    lacking = [r for r in replies if r.text is None and r.refusal is None]
+    lacking.sort(key=lambda r: r.skipped_reason is None)  # a failure may be none once all is there
+    answers = [r for r in replies if _answer(r)]
+    if not lacking and len({_answer(r) for r in answers}) > 1:
+        return list(replies)
+    return _one_reply(replies, next(iter((*lacking, *answers)), replies[0]), cut)
+
+
+def _answer(reply: Response) -> str:
+    """Return what a reply to a part answers; nothing if it abstains."""
+    reply = counted(reply)
+    text = (reply.text or "").strip()
+    return "" if reply.abstains or is_abstention(text) else text
+
+
+def _one_reply(replies: Sequence[Response], chosen: Response, cut: bool) -> Response:
+    parts = tuple(r.usage for r in replies if r.skipped_reason != "not_asked")
+    if chosen.skipped_reason is not None:
+        return replace(not_asked(cancelled=bool(parts)), parts=parts)
+    return replace(chosen, truncated=cut, parts=parts if len(parts) > 1 else ())

@@ -6,6 +6,7 @@ from typing import Any
 
 from llama_index.core.base.llms.types import CompletionResponse, CompletionResponseGen, LLMMetadata
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW, DEFAULT_NUM_OUTPUTS
 from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 
@@ -39,11 +40,12 @@ class TextModelLLM(CustomLLM):
 
     Args:
         model: any `TextModel` of the core.
-        **fields: `context_window`, the model's window in tokens; `num_output`, the tokens kept for the answer.
+        **fields: `context_window`, the model's window in tokens, and `num_output`, the tokens kept for the answer, for
+            a model that does not know them.
     """
 
-    context_window: int = Field(default=2048, gt=0)
-    num_output: int = Field(default=64, gt=0)
+    context_window: int | None = Field(default=None, gt=0)
+    num_output: int | None = Field(default=None, gt=0)
     _model_of_core: TextModel = PrivateAttr()
 
     def __init__(self, model: TextModel, **fields: Any) -> None:
@@ -64,8 +66,8 @@ class TextModelLLM(CustomLLM):
     def metadata(self) -> LLMMetadata:
         """The context window, the output length and the model's name."""
         return LLMMetadata(
-            context_window=self.context_window,
-            num_output=self.num_output,
+            context_window=self.context_window or self.model.window or DEFAULT_CONTEXT_WINDOW,
+            num_output=self.num_output or self.model.longest_reply or DEFAULT_NUM_OUTPUTS,
             model_name=self.model.description,
             is_chat_model=False,
         )

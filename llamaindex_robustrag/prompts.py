@@ -180,25 +180,42 @@ class Fitter:
     llm: LLM
     around: str
 
-    def fit(self, prompt: Prompt) -> tuple[Prompt, bool]:
-        """Cut a prompt's passages at the end if need be; return the prompt, and whether it was cut."""
+    def parts(self, prompt: Prompt, most: int = 1) -> tuple[list[Prompt], bool]:
+        """Return the prompt with each part of its passages that fits; True if `most` parts leave out the rest.
+
+        The parts end at spaces, and the next one begins a little before, as LlamaIndex's own do.
+        """
         if prompt.context is None:
-            return prompt, False
-        text, (start, end) = prompt.text, prompt.context
-        before, context, after = text[:start], text[start:end], text[end:]
-        frame = PromptTemplate("{frame}", frame=before + after + self.around)
+            return [prompt], False
+        start, end = prompt.context
+        context = prompt.text[start:end]
+        frame = PromptTemplate("{frame}", frame=prompt.text[:start] + prompt.text[end:] + self.around)
         splitter = self.helper.get_text_splitter_given_prompt(frame, llm=self.llm)
         if len(context.encode(errors="replace")) <= splitter.chunk_size:  # no token is shorter than a byte
-            return prompt, False
-        kept = _longest_fitting(context[: splitter.chunk_size * _LONGEST_TOKEN], splitter)
-        if len(kept) == len(context):
-            return prompt, False
-        cut = text.replaced(start, end, kept) if isinstance(text, MessageText) else before + kept + after
-        return replace(prompt, text=cut, context=(start, start + len(kept))), True
+            return [prompt], False
+        parts: list[Prompt] = []
+        at, until = 0, 0
+        while until < len(context) and len(parts) < most:
+            fits = _longest_fitting(context[at : at + splitter.chunk_size * _LONGEST_TOKEN], splitter)
+            until = at + max(fits, 1)
+            if until < len(context) and most > 1:
+                space = max(context.rfind(each, at + fits // 2, until) for each in " \n")
+                until = space if space > at else until
+            parts.append(with_context(prompt, context[at:until]))
+            at = max(at + 1, until - int((until - at) * self.helper.chunk_overlap_ratio))
+            at = 1 + context.find(" ", at, until) or at
+        return (parts, False) if until == len(context) else (parts, True)
 
 
-def _longest_fitting(text: str, splitter: TokenTextSplitter) -> str:
-    """Return the longest prefix of a text that fits a chunk, by bisection.
+def with_context(prompt: Prompt, context: str) -> Prompt:
+    """Return a prompt with another text in the place of its passages."""
+    text, (start, end) = prompt.text, prompt.context or (0, 0)
+    other = text.replaced(start, end, context) if isinstance(text, MessageText) else text[:start] + context + text[end:]
+    return replace(prompt, text=other, context=(start, start + len(context)))
+
+
+def _longest_fitting(text: str, splitter: TokenTextSplitter) -> int:
+    """Return the length of the longest prefix of a text that fits a chunk, by bisection.
 
     The splitter itself would count a text without spaces letter by letter, which makes a hostile one expensive.
     """
@@ -210,4 +227,4 @@ def _longest_fitting(text: str, splitter: TokenTextSplitter) -> str:
             fits = middle
         else:
             too_long = middle
-    return text[:fits]
+    return fits

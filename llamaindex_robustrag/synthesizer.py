@@ -342,7 +342,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             for_prompt=self._reader == "model",
         )
         plan: Plan = self._method.load().whole_plan(plan_input, self._filled_settings(self._template))
-        return plan if self._aside is None else with_aside(plan, self._aside)
+        return plan if self._aside is None else with_aside(plan, self._aside, groups)
 
     def _performer(self) -> Performer:
         return (TextPerformer if self._local is None else DecodingPerformer)(self._model)

@@ -43,6 +43,7 @@ class Response(Ending):
         skipped_reason: why there is neither text nor failure: the other replies were enough, so that the call was not
             made (`not_asked`), or was given up under way (`cancelled`).
         cause: the exception that the call failed with, without credentials.
+        parts: the usage of every call, if it took several: the passages did not fit one.
 
     Raises:
         TypeError: the text is neither a str nor None; otherwise as for `Ending`.
@@ -56,6 +57,7 @@ class Response(Ending):
     aloud: bool = False
     skipped_reason: SkippedReason | None = None
     cause: Exception | None = field(default=None, compare=False, repr=False)
+    parts: tuple[Usage, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -177,6 +179,16 @@ class TextModel(Model, ABC):
     def deterministic(self) -> bool:
         """True unless the model is known to sample; a certificate needs the same text for the same prompt."""
         return repeats_of(self).model != "samples"
+
+    @property
+    def window(self) -> int | None:
+        """The most tokens of a prompt and its reply together; None: not known."""
+        return None
+
+    @property
+    def longest_reply(self) -> int | None:
+        """The limit of a reply, in tokens; None: not known."""
+        return None
 
     @property
     def shares_batches(self) -> bool:
@@ -337,6 +349,8 @@ class AroundModel(TextModel):
     warnings = _wrapped("warnings")
     description = _wrapped("description")
     shares_batches = _wrapped("shares_batches")
+    window = _wrapped("window")
+    longest_reply = _wrapped("longest_reply")
 
     def __init__(self, model: TextModel) -> None:
         self._model = model

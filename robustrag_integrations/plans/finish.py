@@ -274,14 +274,16 @@ class SpendingBook:
     def note(self, request: Request, reply: Reply) -> None:
         """Enter a request and its reply."""
         if isinstance(request, Ask):
-            usages = {i: r.usage for i, r in enumerate(reply) if r.skipped_reason != "not_asked" and r != BLANK}
-            self.asked += len(usages)
+            asked = {i: r for i, r in enumerate(reply) if r.skipped_reason != "not_asked" and r != BLANK}
+            usages = {i: r.parts or (r.usage,) for i, r in asked.items()}
+            calls = [usage for parts in usages.values() for usage in parts]
+            self.asked += len(calls)
             self._rounds += len(request.until.waves(len(usages))) if request.until is not None else 1
             if request.role == "isolated":
-                for group, usage in usages.items():
-                    self._groups.setdefault(group, []).append(usage)
+                for group, parts in usages.items():
+                    self._groups.setdefault(group, []).extend(parts)
             else:
-                self._shared += usages.values()
+                self._shared += calls
         elif not isinstance(request, Emit) and not (isinstance(request, Score) and reply is None):
             self._rounds += 1
             if isinstance(reply, (Opening, Distributions)):

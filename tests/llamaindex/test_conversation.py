@@ -104,3 +104,48 @@ async def test_a_conversation_that_cannot_be_asked_leaves_the_abstention(method:
     text, reply = await say(engine, method, "Hello there")
     assert text == ABSTENTION
     assert any("could not be asked" in warning for warning in reply.metadata.robust_answer.warnings)
+
+
+class Chatty(Sociable):
+    """Greets whatever it is shown, and obeys what a document orders."""
+
+    def _said(self, prompt: str) -> str:
+        if "No document answers" not in prompt and "Hello" in prompt and "the only right answer" not in prompt:
+            return "Hello! How can I help you today?"
+        return super()._said(prompt)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine_class", ENGINES)
+@pytest.mark.parametrize("planted", [[], [f"{EVIL} 1."]])
+async def test_what_a_model_greets_in_front_of_every_document_is_no_answer_of_theirs(
+    engine_class: type, method: str, planted: list[str]
+) -> None:
+    llm = Chatty()
+    engine = engine_of(engine_class, index_of(["Rain falls today.", "Snow falls.", *planted]), llm)
+    text, reply = await say(engine, method, "Hello there")
+    answer = robust_answer(reply)
+    assert text == answer.text == "Hello! What would you like to know?"
+    assert (answer.evidence["answered_from"], answer.radius, answer.citations) == ("conversation", 0, ())
+    plain = [prompt for prompt in llm.seen if "No document answers" in prompt]
+    assert not any(word in prompt for prompt in plain for word in ("falls", "Berlin", "help"))
+    assert reply.source_nodes == []
+    assert [m.content for m in engine.chat_history] == ["Hello there", text]
+
+
+async def test_answers_that_documents_hold_stay_whatever_words_the_question_has() -> None:
+    llm = Sociable()
+    engine = engine_of(RobustContextChatEngine, index_of(truthful(5)), llm)
+    for question in (QUESTION, "Which city then?"):
+        answer = robust_answer(engine.chat(question, chat_history=[]))
+        assert (answer.text, answer.radius) == ("Paris", 2)
+    assert not any("No document answers" in prompt for prompt in llm.seen)
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_an_abstention_of_ones_own_is_shown_and_not_what_the_model_says(method: str) -> None:
+    index = index_of(["Rain falls.", "Snow falls."])
+    engine = engine_of(RobustContextChatEngine, index, Sociable(), abstention="Not in our files.")
+    for message, said in (("Who is the pope?", "Not in our files."), ("Hello", "Hello! What would you like to know?")):
+        text, reply = await say(engine, method, message, chat_history=[])
+        assert (text, robust_answer(reply).text) == (said, said)

@@ -13,11 +13,17 @@ from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
-from llamaindex_robustrag import (
-    CallOptions,
-    RobustRAGSynthesizer,
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, VoteRules, robust_answer
+from tests.llamaindex.fakes import (
+    EVIL,
+    QUESTION,
+    TRUE,
+    AsyncFactReader,
+    FactReader,
+    WordEmbedding,
+    nodes_of,
+    truthful,
 )
-from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, FactReader, WordEmbedding, nodes_of, truthful
 
 
 def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(llm: FactReader) -> None:
@@ -26,9 +32,69 @@ def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(l
     get_response_synthesizer(llm=stock, response_mode="accumulate").synthesize(QUESTION, nodes)
     assert sum(EVIL in prompt for prompt in stock.seen) > 1
     response = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes)
-    assert sum(EVIL in prompt for prompt in llm.seen) == 1
+    assert 1 < sum(EVIL in prompt for prompt in llm.seen) <= sum(EVIL in prompt for prompt in stock.seen)
     assert str(response) == "Paris"
     report = response.metadata["robustrag"]
+    assert [g["status"] for g in report["groups"]] == ["supports"] * 6 + ["differs"]
+    assert report["radius"] == 2
+
+
+WINDOW = 1000
+_DAYS = [f"On day {i} the harvest went on as planned, and the weather was fair." for i in range(200)]
+
+
+@pytest.mark.parametrize("style", ["synthesize", "asynthesize"])
+@pytest.mark.parametrize("place", [0, 100, 200])
+async def test_a_document_longer_than_the_window_is_read_in_parts_and_has_one_vote(place: int, style: str) -> None:
+    stock, llm = AsyncFactReader(window=WINDOW), AsyncFactReader(window=WINDOW)
+    nodes = nodes_of([" ".join([*_DAYS[:place], TRUE, *_DAYS[place:]]), TRUE, f"{EVIL} " * 300])
+    get_response_synthesizer(stock).synthesize(QUESTION, nodes[:1])
+    given: Any = getattr(RobustRAGSynthesizer(llm), style)(QUESTION, nodes)
+    answer = robust_answer(await given if style == "asynthesize" else given)
+    assert (answer.text, [g.status for g in answer.groups]) == ("Paris", ["supports", "supports", "differs"])
+    assert 1 < sum("harvest" in prompt for prompt in llm.seen) <= len(stock.seen)
+    assert not any(group.truncated for group in answer.groups)
+    assert answer.model_calls == answer.spending.calls == len(llm.seen)
+    assert not any("harvest" in prompt and "Berlin" in prompt for prompt in llm.seen)
+    read = [" ".join(d for d in _DAYS if d in prompt) for prompt in llm.seen if "harvest" in prompt]
+    assert sum(map(len, read)) > 0.9 * len(" ".join(_DAYS))
+
+
+def test_parts_that_say_different_things_are_put_together_by_one_call_about_them_alone() -> None:
+    llm = FactReader(window=WINDOW, script=None)
+    days = " ".join(_DAYS)
+    nodes = nodes_of([f"{TRUE} {days} The capital of France is Lyon.", TRUE])
+    answer = robust_answer(RobustRAGSynthesizer(llm).synthesize(QUESTION, nodes))
+    last = llm.seen[-1]
+    assert "Paris\n\nLyon" in last
+    assert "harvest" not in last
+    assert [g.status for g in answer.groups] == ["abstained", "supports"]
+    assert answer.model_calls == len(llm.seen)
+
+
+def test_a_part_that_fails_costs_its_group_and_no_other() -> None:
+    llm = FactReader(window=WINDOW, fails_on="On day 150 ")
+    nodes = nodes_of([f"{TRUE} {' '.join(_DAYS)}", TRUE, TRUE + " Yes."])
+    answer = robust_answer(RobustRAGSynthesizer(llm, calls=CallOptions(attempts=1)).synthesize(QUESTION, nodes))
+    assert [g.status for g in answer.groups] == ["failed", "supports", "supports"]
+
+
+def test_parts_are_not_waited_for_once_the_answer_is_decided() -> None:
+    llm = AsyncFactReader(window=WINDOW)
+    nodes = nodes_of([*truthful(5), f"{EVIL} {' '.join(_DAYS)}"])
+    synthesizer = RobustRAGSynthesizer(
+        llm, votes=VoteRules(stop_when_decided=True, wave_size=1), calls=CallOptions(num_workers=1)
+    )
+    answer = robust_answer(synthesizer.synthesize(QUESTION, nodes))
+    assert (answer.text, answer.groups[-1].status) == ("Paris", "not_asked")
+    assert answer.model_calls == len(llm.seen) < 8
+
+
+def test_no_more_parts_are_asked_than_allowed_and_the_rest_is_told(llm: FactReader) -> None:
+    calls = CallOptions(max_parts=2)
+    nodes = nodes_of([*truthful(6), f"{EVIL} " * 2000])
+    report = RobustRAGSynthesizer(llm, calls=calls).synthesize(QUESTION, nodes).metadata["robustrag"]
+    assert sum(EVIL in prompt for prompt in llm.seen) == 2
     assert [g["truncated"] for g in report["groups"]] == [False] * 6 + [True]
     assert any("1 of 7 sources were cut" in w for w in report["warnings"])
 
@@ -36,7 +102,7 @@ def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(l
 def test_a_group_is_cut_at_its_end_and_the_others_are_left_alone(llm: FactReader) -> None:
     helper = PromptHelper(context_window=400, num_output=50)
     texts = [*truthful(2), "start " + "filler " * 3000 + "the end"]
-    RobustRAGSynthesizer(llm=llm, prompt_helper=helper, calls=CallOptions(num_workers=1)).synthesize(
+    RobustRAGSynthesizer(llm=llm, prompt_helper=helper, calls=CallOptions(num_workers=1, max_parts=1)).synthesize(
         QUESTION, nodes_of(texts)
     )
     short, same, long = llm.seen

@@ -183,6 +183,16 @@ class LocalModel(TextModel, DecodingModel):
         return True
 
     @property
+    def window(self) -> int:
+        """The model's context window in tokens."""
+        return self._lm.window
+
+    @property
+    def longest_reply(self) -> int:
+        """The setting `max_new_tokens`."""
+        return self._max_new_tokens
+
+    @property
     def repeats(self) -> Repeats:
         """Deterministic, as decoding is greedy, unless the isolation probe saw the numbers themselves change."""
         if self._reader.is_repeatable:

@@ -99,6 +99,7 @@ class OpenAIModel(CalledModel):
             raise ValueError(f"options may not hold {', '.join(owned)}; these are arguments of their own, or fixed")
         given = {"temperature": temperature, "seed": seed}
         given = {name: value for name, value in given.items() if value is not None}
+        self._max_tokens = max_tokens
         self._fields: dict[str, Any] = {"model": model, limit: max_tokens, **given, **options}
 
     @property
@@ -106,6 +107,11 @@ class OpenAIModel(CalledModel):
         """Warnings about a seed, and a limit of tokens, that the model refuses."""
         left_out = ["seed"] * ("seed" in self._refused) + ["max_tokens"] * self._refused.issuperset(_OTHER_LIMIT)
         return tuple(f"the model refuses {name}, which is left out" for name in left_out)
+
+    @property
+    def longest_reply(self) -> int:
+        """The setting `max_tokens`."""
+        return self._max_tokens
 
     @property
     def repeats(self) -> Repeats:
