@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -14,20 +15,23 @@ from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.chat_engine.types import AgentChatResponse, BaseChatEngine, StreamingAgentChatResponse
 from llama_index.core.llms import LLM
+from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.tools import ToolOutput
 
 from llamaindex_robustrag.conversation import aside_prompt, from_conversation
 from llamaindex_robustrag.llm import blocks_the_loop
-from llamaindex_robustrag.query_engine import check_parts, synthesizer_of
+from llamaindex_robustrag.query_engine import check_names, check_parts, synthesizer_of
 from llamaindex_robustrag.reports import REPORT
-from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
+from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
 from robustrag_integrations.audit.checking import having
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.text.prompts import ABSTENTION
 
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11
+
+    from typing_extensions import Unpack
 
 _MOST_TURNS = 1_000  # whose answers are known as ones that prompts may hold, or not
 
@@ -64,6 +68,14 @@ class _Turn:
 
 
 _TURN: ContextVar[_Turn] = ContextVar("robustrag_turn")
+
+
+class ChatOptions(SynthesizerOptions, total=False):
+    """The arguments of LlamaIndex's own chat engines, and those of `RobustRAGSynthesizer`."""
+
+    prefix_messages: list[ChatMessage]
+    condense_prompt: BasePromptTemplate | str
+    verbose: bool
 
 
 class ReportingChatEngine(BaseChatEngine):
@@ -126,7 +138,7 @@ class ReportingChatEngine(BaseChatEngine):
         system_prompt: str | None = None,
         node_postprocessors: list[Any] | None = None,
         small_talk: bool = True,
-        **settings: Any,
+        **settings: Unpack[ChatOptions],
     ) -> Self:
         """Create an engine from its parts.
 
@@ -141,8 +153,10 @@ class ReportingChatEngine(BaseChatEngine):
                 `{question}`) and `verbose` of the condensing one; the other arguments of `RobustRAGSynthesizer`.
         """
         check_parts(retriever, node_postprocessors)
-        theirs = {name: settings.pop(name) for name in cls._THEIRS if name in settings}
-        synthesizer = synthesizer_of(response_synthesizer, llm, None, **settings)
+        given: dict[str, Any] = {**settings}
+        theirs = {name: given.pop(name) for name in cls._THEIRS if name in given}
+        check_names(given, [*signature(cls.from_defaults).parameters, *cls._THEIRS])
+        synthesizer = synthesizer_of(response_synthesizer, llm, None, **given)
         made: Any = super().from_defaults(  # type: ignore[misc]
             retriever,
             llm=synthesizer.llm,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -17,9 +18,13 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.tools import QueryEngineTool, ToolMetadata, ToolOutput
 
 from llamaindex_robustrag.llm import steers
-from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
+from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
+from robustrag_integrations._util.checks import nearest_of
 from robustrag_integrations._util.errors import RobustRAGError, TooFewVotesError
 from robustrag_integrations.models.base import TextModel
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _REFUSED = (  # classes of LlamaIndex and its integrations: a model reads several documents at once, or they are merged
     *("LLMRerank", "RankGPTRerank", "StructuredLLMRerank", "RankLLMRerank", "LongLLMLinguaPostprocessor"),
@@ -73,7 +78,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
         callback_manager: CallbackManager | None = None,
         streaming: bool | None = None,
-        **settings: Any,
+        **settings: Unpack[SynthesizerOptions],
     ) -> RobustRAGQueryEngine:
         """Create an engine from its parts.
 
@@ -85,6 +90,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             settings: the other arguments of `RobustRAGSynthesizer`.
         """
         check_parts(retriever, node_postprocessors)
+        check_names(settings, signature(cls.from_args).parameters)
         synthesizer = synthesizer_of(response_synthesizer, llm, streaming, **settings)
         return cls(retriever, synthesizer, list(node_postprocessors or ()), callback_manager)
 
@@ -108,6 +114,15 @@ def check_parts(retriever: object, node_postprocessors: object) -> None:
         raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; give index.as_retriever()")
 
 
+def check_names(given: Iterable[str], own: Iterable[str]) -> None:
+    """Raise TypeError for a name that is a misspelt argument of a factory's own."""
+    own = set(own) - {"settings"}
+    for name in given:
+        near = nearest_of(name, [*sorted(own), *SynthesizerOptions.__annotations__])
+        if near in own:
+            raise TypeError(f"unknown arguments {name}; did you mean {near}?")
+
+
 def _check_robust(synthesizer: object) -> None:
     if not isinstance(synthesizer, RobustRAGSynthesizer):
         raise TypeError(
@@ -117,10 +132,13 @@ def _check_robust(synthesizer: object) -> None:
 
 
 def synthesizer_of(
-    given: RobustRAGSynthesizer | None, llm: LLM | TextModel | None, streaming: bool | None, **settings: Any
+    given: RobustRAGSynthesizer | None,
+    llm: LLM | TextModel | None,
+    streaming: bool | None,
+    **settings: Unpack[SynthesizerOptions],
 ) -> RobustRAGSynthesizer:
     """Return the synthesizer that was given, beside which nothing else may be, or a new one."""
-    named = {name: value for name, value in settings.items() if value is not None}
+    named: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     if given is None:
         return RobustRAGSynthesizer(llm, streaming=False if streaming is None else streaming, **named)
     _check_robust(given)

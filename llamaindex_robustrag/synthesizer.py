@@ -15,7 +15,7 @@ from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from itertools import chain
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from llama_index.core import instrumentation
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -58,6 +58,7 @@ from robustrag_integrations._util.words import conversation_warnings
 from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_reader
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.options import Aggregation, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -68,7 +69,10 @@ from robustrag_integrations.models.caller import CallLimits
 from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import DecodingPerformer, Performer, TextPerformer, arun, astream, run, stream
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.text.prompts import Prompt
+from robustrag_integrations.text.prompts import Prompt, PromptSet
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _log = logging.getLogger(__name__)
 _QA = "text_qa_template"
@@ -79,6 +83,29 @@ _PROMPTS_OF_STOCK = (  # of LlamaIndex's synthesizers, which ask several documen
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
+
+
+class SettingOptions(MethodOptions, total=False):
+    """Settings of the method and rules of voting, as keyword arguments."""
+
+    prompts: PromptSet | None
+
+
+class SynthesizerOptions(SettingOptions, total=False):
+    """The arguments of `RobustRAGSynthesizer` that engines pass on."""
+
+    settings: SettingsLike | None
+    aggregation: Aggregation | None
+    text_qa_template: BasePromptTemplate | None
+    final_llm: LLM | TextModel | None
+    output_cls: type[BaseModel] | None
+    reader: Reader
+    prompt_helper: PromptHelper | None
+    group_by: GroupNodesBy | None
+    votes: VoteRules | None
+    calls: CallOptions | None
+    citation_markers: bool
+    choices: Sequence[str] | None
 
 
 class RobustRAGSynthesizer(BaseSynthesizer):
@@ -131,7 +158,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         llm: LLM | TextModel | None = None,
         *,
         settings: SettingsLike | None = None,
-        aggregation: str | None = None,
+        aggregation: Aggregation | None = None,
         streaming: bool = False,
         text_qa_template: BasePromptTemplate | None = None,
         final_llm: LLM | TextModel | None = None,
@@ -143,7 +170,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         calls: CallOptions | None = None,
         citation_markers: bool = False,
         choices: Sequence[str] | None = None,
-        **options: Any,
+        **options: Unpack[SettingOptions],
     ) -> None:
         check_flag(streaming=streaming, citation_markers=citation_markers)
         if calls is not None and not isinstance(calls, CallOptions):

@@ -65,3 +65,7 @@ IsolationAudit(on="raise").attach().detach()
 syn = RobustRAGSynthesizer(TextModelLLM(CallableModel(lambda p: "x")), output_cls=City)
 whole = syn.synthesize("q", [])
 template = RobustRAGSynthesizer(llm, text_qa_template=PromptTemplate("{context_str} {query_str}"))
+own3 = RobustRAGQueryEngine.from_args(index.as_retriever(), llm=llm, agreement="majority", min_radius=1, abstention="-")
+wrong1 = RobustRAGSynthesizer(llm, aggregation="kyword")  # type: ignore[arg-type]
+wrong2 = RobustRAGQueryEngine.from_args(index.as_retriever(), llm=llm, reader="modle")  # type: ignore[arg-type]
+wrong3 = RobustContextChatEngine.from_defaults(index.as_retriever(), llm=llm, small_tak=True)  # type: ignore[call-arg]
