@@ -257,11 +257,14 @@ class _Bar:
         self._total, self._done = total, known
         if known:
             complain(f"{self.standing} already")
-        self._bar = progress_bar(total, "row", known) if total > known else None
+        if total > known:
+            self._bar = progress_bar(total, "row", known)
+            self._bar.set_description("loading models")
 
     def row(self, row: Mapping[str, Any]) -> None:
         """Count a finished row."""
         self._done += row["error"] is None
+        self._bar.set_description("", refresh=False)
         self._bar.update()
 
     def close(self) -> None:

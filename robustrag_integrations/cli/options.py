@@ -230,6 +230,7 @@ class Answering:
     A UsageError says what cannot be used together.
     """
 
+    task: Task | None
     library: Library
     model: TextModel
     skipped: tuple[Skipped, ...]
@@ -246,9 +247,9 @@ class Answering:
                 typed, aggregation=args.defense, settings=None if saved is None else replace(saved, top_k=None)
             )
             self._settings: dict[str, Any] = {**given.options}
-            self._task: Task | None = self._settings.pop("task", None)
+            self.task = self._settings.pop("task", None)
             names = [*self._settings, *(["choices"] if choices else [])]
-            self.defense = given.aggregation or default_method(self._task, names)
+            self.defense = given.aggregation or default_method(self.task, names)
             self.rules = given.rules
             self._check(args.defenses, choices)
         except (ValueError, TypeError) as error:
@@ -259,12 +260,12 @@ class Answering:
         if name not in defenses:
             raise UsageError(f"--defense {name} is not for this command; use {' or '.join(defenses)}")
         if choices:
-            if self._task is not None or not method.takes_choices:
+            if self.task is not None or not method.takes_choices:
                 raise UsageError(f"--choices does not go with --task, nor with --defense {name}")
-            self._task = "multiple_choice"
+            self.task = "multiple_choice"
         elif method.tasks == ("multiple_choice",):
             raise UsageError(f"--defense {name} needs the options to vote on: --choices A B C")
-        method.settings_of({**self._settings, "task": self._task})
+        method.settings_of({**self._settings, "task": self.task})
         if name in METHODS:
             method.load().check_rules(self.rules)
         elif idle := self.rules.given.keys() - {"group_by"}:
@@ -289,8 +290,8 @@ class Answering:
     def load(self) -> None:
         """Load the model."""
         if self._args.model == "bundled":
-            others = ", ".join(provider.form for provider in PROVIDERS if provider.form != "bundled")
-            complain(f"note: the small bundled reader answers, for simple English facts; --model takes {others}")
+            others = ", ".join(each.form for each in PROVIDERS if each.form not in ("bundled", "PATH"))
+            complain(f"note: the small bundled reader answers, for simple English; --model takes {others}, or a folder")
         with working(f"loading the model {self._args.model}"):
             self.model = self._named.load()
 
@@ -303,5 +304,5 @@ class Answering:
             )
         settings = self._settings if name in (None, self.defense) else {}
         rules = {} if method.name in BASELINES else self.rules.given
-        made: Defense = method.build(self.model, task=self._task, **rules, **settings)
+        made: Defense = method.build(self.model, task=self.task, **rules, **settings)
         return made

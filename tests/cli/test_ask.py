@@ -56,6 +56,31 @@ def test_choices_are_voted_on(ask, docs: Path) -> None:
     assert (result.data["answer"]["text"], result.data["answer"]["choice"]) == ("Anna Lind", 1)
 
 
+@pytest.mark.parametrize(
+    ("replies", "said"),
+    [
+        (
+            ["Hold the button for ten seconds, release it and press plus until the logo appears."] * 3,
+            "--task long_form",
+        ),
+        (["Ring the bell and wait until the miller opens the door to you"] * 2 + ["No idea"], "--task long_form"),
+        (["Ostra, Halden, Vik", "Halden; Vik; Moss", "Vik\nMoss\nOstra"], "--task list"),
+        (["Anna", "Bo", "Cy"], None),
+        (["10,000", "20,000", "30,000"], None),
+    ],
+)
+def test_where_nothing_short_is_agreed_on_the_task_that_fits_is_named(command, docs: Path, replies, said) -> None:
+    numbered = [f"{reply} {n}" if said else reply for n, reply in enumerate(replies)]
+    with LoopbackServer(
+        lambda prompt: next((r for n, r in enumerate(numbered) if f"note {n}" in prompt), "")
+    ) as server:
+        result = command("ask", QUESTION, "--docs", docs, "--model", "openai:m", "--base-url", server.url)
+    assert result.code == 3
+    assert all(reply.split("\n")[0] in result.out for reply in numbered)
+    assert result.err.count("try --task") == (said is not None)
+    assert said is None or f"try {said}" in result.err
+
+
 # Hostile documents
 
 
