@@ -65,6 +65,7 @@ class _Word:
         from docx.text.run import Run
 
         nsmap.setdefault("mc", "http://schemas.openxmlformats.org/markup-compatibility/2006")
+        nsmap.setdefault("m", "http://schemas.openxmlformats.org/officeDocument/2006/math")
         self.left_out = 0
         self._document, self._hidden, self._name = document, hidden, qn
         self._paragraph, self._run = Paragraph, Run
@@ -88,9 +89,10 @@ class _Word:
     def _line(self, element: Any) -> str:
         paragraph = self._paragraph(element, self._document._body)
         shown = []
-        for run in (self._run(run, paragraph) for run in self._runs(element)):
-            text = run.text
-            if not self._hidden and text.strip() and self._is_hidden(run, paragraph):
+        for each in self._runs(element):
+            run = self._run(each, paragraph)
+            text = run.text if each.tag == self._name("w:r") else "".join(each.itertext())
+            if each.tag == self._name("w:r") and not self._hidden and text.strip() and self._is_hidden(run, paragraph):
                 self.left_out += 1
             else:
                 shown.append(text)
@@ -100,7 +102,7 @@ class _Word:
 
     def _runs(self, element: Any) -> Iterator[Any]:
         for child in element:
-            if child.tag == self._name("w:r"):
+            if child.tag in (self._name("w:r"), self._name("m:r")):  # of text, and of a formula
                 yield child
             elif child.tag != self._name("w:p") and child.tag not in self._not_shown:
                 yield from self._runs(child)

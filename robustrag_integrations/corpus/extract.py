@@ -20,6 +20,8 @@ from typing import Any
 READ, NOT_READ = b"+", b"-"  # of a reply: then strings left out, a line break and the text; or the error
 KINDS = {"pdf": "a PDF", "html": "a web page", "docx": "a Word file"}  # each read by its module here
 _PACKAGE = "robustrag_integrations"
+# Libraries that others load where they are installed: half of the time of a small page, and other guesses at encodings.
+_LEFT_OUT = ("soupsieve", "charset_normalizer", "chardet", "cchardet", "html5lib")
 
 
 def main() -> None:
@@ -29,6 +31,7 @@ def main() -> None:
     for name, place in ((_PACKAGE, folder.parent), (f"{_PACKAGE}.corpus", folder)):
         sys.modules[name] = ModuleType(name)
         sys.modules[name].__path__ = [str(place)]
+    sys.modules.update(dict.fromkeys(_LEFT_OUT))  # type: ignore[arg-type]
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is not a reply
     asked = json.loads(sys.stdin.buffer.readline())

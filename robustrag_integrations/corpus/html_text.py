@@ -10,7 +10,8 @@ from typing import Any
 from robustrag_integrations.corpus.limits import FileError, FileLimits
 from robustrag_integrations.corpus.markup import is_hidden
 
-_NO_TEXT = ("script", "style", "template", "noscript", "nav", "head")  # `nav`: links to other pages
+# What no reader sees, and `nav`, links to other pages.
+_NO_TEXT = ("script", "style", "template", "noscript", "noframes", "iframe", "datalist", "head", "nav")
 _PLAIN = ["a", "img", "b", "strong", "em", "i"]  # whose marks would stand in the middle of an answer
 _COLOUR = re.compile(r"(^|;)\s*color\s*:[^;]*", re.I)
 
@@ -41,7 +42,7 @@ def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[s
     text = re.sub(r"[ \t]+$", "", converter.convert_soup(page), flags=re.M)
     text = re.sub(r"\n{3,}", "\n\n", text).strip()
     if title and title not in text[:300]:
-        text = f"{title}\n\n{text}"
+        text = f"{title}\n\n{text}".strip()
     limits.check(len(text))
     if not text:
         hint = "; --hidden-text (hidden_text=True) reads what is hidden" if left_out else ""

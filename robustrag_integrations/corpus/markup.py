@@ -22,8 +22,11 @@ _VOID = frozenset(  # without an end
 _HIDDEN = re.compile(r"""[\s"'/]hidden(?=[\s=/>])|[\s"'/]color\s*=\s*["']?(?:white|#f{3,6})\b""", re.I)
 _STYLE = re.compile(r"""[\s"'/]style\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*))""", re.I)
 _UNSEEN_STYLE = re.compile(
-    r"display:none|visibility:hidden|(?:^|;)opacity:0(?:\.0*)?(?:[;!]|$)|font-size:(?:0(?![.\d])|[01](?:\.\d+)?p[xt])"
-    r"|(?:^|;)color:(?:white|#f{3,6}\b)(?!.*(?:^|;)background)|(?:left|top|text-indent):-\d{3}"
+    r"display:none|visibility:hidden|(?:^|;)opacity:0?(?:\.0\d*)?(?:[;!]|$)|transform:scale\(0"
+    r"|font-size:(?:0(?![.\d])|[01](?:\.\d+)?p[xt])|(?:left|top|text-indent):-\d{3}|clip:rect\([01](?:px)?,"
+    r"|^(?=.*overflow:(?:hidden|clip)).*(?:^|;)(?:max-)?(?:height|width):[01](?:px)?(?:[;!]|$)"
+    r"|(?:^|;)color:(?:transparent|rgba\([^)]*,0?(?:\.0\d*)?\))"
+    r"|(?:^|;)color:(?:white|#f{3,6}\b|rgba?\(255,255,255)(?!.*(?:^|;)background)"
 )
 
 

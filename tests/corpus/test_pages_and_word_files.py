@@ -71,6 +71,14 @@ def test_a_page_is_read_in_the_encoding_that_it_declares(tmp_path: Path, data: b
         "<p style='font-size:0'>secret</p>",
         "<p style='position:absolute;left:-9999px'>secret</p>",
         "<p style='opacity:0'>secret",
+        "<p style='opacity: .01'>secret",
+        "<p style='color: rgb(255, 255, 255)'>secret</p>",
+        "<p style='color: rgba(0,0,0,0)'>secret</p>",
+        "<p style='background:red;color:transparent'>secret</p>",
+        "<p style='height:0; overflow:hidden'>secret</p>",
+        "<p style='overflow:hidden; max-height:0px'>secret</p>",
+        "<p style='position:absolute; clip: rect(0, 0, 0, 0)'>secret</p>",
+        "<p style='transform: scale(0)'>secret</p>",
         "<p style='dis&#112;lay:none'>secret</p>",
     ],
 )
@@ -90,12 +98,19 @@ def test_hidden_elements_of_a_page_are_left_out_and_said(tmp_path: Path, hidden:
         "<div style='background:#003'><p style='color:white'>secret</p></div>",
         "<p>&lt;p style='display:none'&gt;secret&lt;/p&gt;</p>",
         "<details><summary>more</summary>secret</details>",
+        "<p style='opacity:0.9;height:100px;overflow:hidden;color:rgb(25,25,25);border-width:0'>secret</p>",
+        "<p style='color:rgba(0,0,0,.8)'>secret</p>",
     ],
 )
 def test_what_can_be_seen_is_kept(tmp_path: Path, shown: str) -> None:
     found = read(tmp_path / "a.html", f"<p>seen</p>{shown}")
     assert "secret" in found.documents[0].text
     assert found.skipped == ()
+
+
+def test_what_stands_in_for_frames_is_not_read(tmp_path: Path) -> None:
+    page = "<title>Mill</title><noframes>secret</noframes><iframe>secret</iframe><nav>secret</nav>"
+    assert text(tmp_path / "a.html", page) == "Mill"
 
 
 def test_a_page_of_scripts_says_so(tmp_path: Path) -> None:
@@ -151,8 +166,10 @@ def test_a_word_file_is_read_with_headings_tables_links_boxes_and_insertions(tmp
     box += "</mc:AlternateContent></w:r>"
     body = p(f"<w:ins>{r('is ')}</w:ins><w:del><w:r><w:delText>was</w:delText></w:r></w:del><w:hyperlink>{r('on')}")
     body = body.replace("</w:p>", "</w:hyperlink>" + box + "</w:p>")
-    body += f"<w:sdt><w:sdtContent>{p(r('a field'))}</w:sdtContent></w:sdt>"
-    assert text(path, docx_of(body)) == "is on\n\nin a box\n\na field"
+    math = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+    formula = f'<m:oMath xmlns:m="{math}"><m:r><m:t>x=2</m:t></m:r></m:oMath>'
+    body += f"<w:sdt><w:sdtContent>{p(r('a field ') + formula)}</w:sdtContent></w:sdt>"
+    assert text(path, docx_of(body)) == "is on\n\nin a box\n\na field x=2"
 
 
 @pytest.mark.parametrize(
