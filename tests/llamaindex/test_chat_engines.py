@@ -166,3 +166,18 @@ def test_conversations_with_one_synthesizer_share_its_workers(clean: VectorStore
         turn.join()
     assert llm.script.peak <= 2
     assert [engine.chat_history[-1].content for engine in engines] == ["Paris"] * 3
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("small_tak", "small_talk"),
+        ("sytem_prompt", "system_prompt"),
+        ("prefix_mesages", "prefix_messages"),
+        ("min_suport", "min_support"),
+        ("agregation", "aggregation"),
+    ],
+)
+def test_misspelt_arguments_get_the_nearest_name(clean: VectorStoreIndex, typed: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=f"unknown arguments {typed}; did you mean {meant}"):
+        engine_of(RobustContextChatEngine, clean, FactReader(), **{typed: 1})
