@@ -47,8 +47,9 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
 
     These are an abstention, and answers of groups whose passages have no word of the question and few of the answer:
     a model greets back whatever it is shown. Nothing of the documents reaches the prompt, and the reply has the radius
-    0. An answer that stays keeps its radius if an attacker within it cannot silence all who speak of the question. A
-    withheld answer (`min_radius`) stays withheld, and one that is streamed as it comes stays.
+    0. An answer that stays keeps its radius if an attacker within it cannot silence all who speak of the question, or
+    if the conversation gives no reply. A withheld answer (`min_radius`) stays withheld, and one that is streamed as it
+    comes stays.
     """
     held: list[Emit] = []
     book, is_streamed = SpendingBook(), False
@@ -67,26 +68,31 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
     speaking = _speaking(answer, groups)
     is_withheld = answer.abstained and "radius" in answer.evidence
     stays = is_streamed or is_withheld or (not answer.abstained and asks_yes_or_no(answer.query))
-    if stays or speaking > 0:
+    if stays or speaking > answer.radius:
         yield from held
-        return answer if stays or speaking > answer.radius else _unproved(answer)
-    is_shown = answer.text == ABSTENTION  # as it comes: there is nothing else to show
+        return answer
+    is_shown = answer.text == ABSTENTION and not speaking  # as it comes: there is nothing else to show
     try:
         response = yield from relayed(ask_final(prompt, shown=is_shown), relay)
     except ModelError as error:
         yield from held
-        return replace(answer, warnings=(*answer.warnings, f"the conversation could not be asked either: {error}"))
-    answer = book.entered(_unproved(replace(answer, model_calls=answer.model_calls + 1)))
-    if is_abstention(response.text or ABSTENTION):
-        if not is_shown:
-            yield from held
-        return replace(answer, text=response.text or ABSTENTION) if is_shown else answer
+        why = f"the conversation could not be asked either: {error}"
+        return _unproved(replace(answer, warnings=(*answer.warnings, why)))
+    answer = book.entered(replace(answer, model_calls=answer.model_calls + 1))
+    text = response.text or ABSTENTION
+    is_silent = is_abstention(text)
+    if is_silent and is_shown:
+        return replace(answer, text=text)
+    if is_silent or speaking:
+        yield from held
+        return answer if is_silent else _unproved(answer)
+    answer = _unproved(answer)
     if not is_shown:
-        yield Emit(response.text or "")
+        yield Emit(text)
     reports = tuple(replace(g, status="differs") if g.status in ANSWERING else g for g in answer.groups)
     return replace(
         answer,
-        text=response.text or "",
+        text=text,
         abstained=False,
         groups=reports,
         evidence={"answered_from": "conversation"},
@@ -106,7 +112,7 @@ def _speaking(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> int:
     """Return the votes of the groups that say the answer, or any where none is agreed on, and whose passages speak of
     the question or of what they say. A group that was not waited for may be one.
     """
-    statuses = (*(ANSWERING if answer.abstained else ("supports",)), "not_asked")
+    statuses = (*(ANSWERING if answer.abstained else ("supports", "variant")), "not_asked")
     small = stop_words(language_of(answer.query) or "en")
     asked = set(plain_words(answer.query).split()) - small
     found = 0

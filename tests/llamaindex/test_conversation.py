@@ -142,6 +142,25 @@ async def test_answers_that_documents_hold_stay_whatever_words_the_question_has(
     assert not any("No document answers" in prompt for prompt in llm.seen)
 
 
+class Translates(Sociable):
+    """Gives an answer in words that no document has; tells from the conversation who the user is."""
+
+    def _said(self, prompt: str) -> str:
+        return super()._said(prompt) if "No document answers" in prompt else "Velmora"
+
+
+async def test_an_answer_in_other_words_keeps_its_radius_where_the_conversation_says_nothing() -> None:
+    llm = Translates()
+    engine = engine_of(RobustContextChatEngine, index_of([f"Rain falls {n}." for n in range(5)]), llm)
+    for message, text, radius in (("Who is it?", "Velmora", 2), ("Who am I?", "You are Ada.", 0)):
+        answer = robust_answer(engine.chat(message, chat_history=list(HISTORY)))
+        assert (answer.text, answer.radius) == (text, radius)
+        assert answer.spending.calls == answer.model_calls
+    some = engine_of(RobustContextChatEngine, index_of([*(f"Rain falls {n}." for n in range(4)), "Ada came."]), llm)
+    answer = robust_answer(some.chat("Who am I, Ada?", chat_history=list(HISTORY)))
+    assert (answer.text, answer.radius, answer.determinism.scope) == ("Velmora", 0, "nothing")
+
+
 @pytest.mark.parametrize("method", METHODS)
 async def test_an_abstention_of_ones_own_is_shown_and_not_what_the_model_says(method: str) -> None:
     index = index_of(["Rain falls.", "Snow falls."])
