@@ -18,6 +18,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.tools import ToolOutput
+from typing_extensions import Unpack
 
 from llamaindex_robustrag.conversation import aside_prompt, from_conversation
 from llamaindex_robustrag.llm import blocks_the_loop
@@ -30,8 +31,6 @@ from robustrag_integrations.text.prompts import ABSTENTION
 
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11
-
-    from typing_extensions import Unpack
 
 _MOST_TURNS = 1_000  # whose answers are known as ones that prompts may hold, or not
 

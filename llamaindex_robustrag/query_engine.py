@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -16,15 +16,13 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.tools import QueryEngineTool, ToolMetadata, ToolOutput
+from typing_extensions import Unpack
 
 from llamaindex_robustrag.llm import steers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
 from robustrag_integrations._util.checks import nearest_of
 from robustrag_integrations._util.errors import RobustRAGError, TooFewVotesError
 from robustrag_integrations.models.base import TextModel
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 _REFUSED = (  # classes of LlamaIndex and its integrations: a model reads several documents at once, or they are merged
     *("LLMRerank", "RankGPTRerank", "StructuredLLMRerank", "RankLLMRerank", "LongLLMLinguaPostprocessor"),

@@ -15,7 +15,7 @@ from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from llama_index.core import instrumentation
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -38,6 +38,7 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, QueryType, TextNode
 from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
+from typing_extensions import Unpack
 
 from llamaindex_robustrag.audit import hosted_tools
 from llamaindex_robustrag.conversation import from_conversation, with_aside
@@ -70,9 +71,6 @@ from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import DecodingPerformer, Performer, TextPerformer, arun, astream, run, stream
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.text.prompts import Prompt, PromptSet
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 _log = logging.getLogger(__name__)
 _QA = "text_qa_template"
