@@ -118,11 +118,11 @@ def create_robust_retriever_tool(
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Returns:
-        A tool with the argument `query`. Its content is the answer, its artifact a dict with `documents` and
-        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. What a sole source says is withheld,
-        and documents that cannot be read (the model fails, say) are not answered from: both are a tool error, which
-        names no text of theirs. Where sources agree on nothing, the content is an abstention. The retriever's own
-        errors are raised.
+        A tool with the argument `query`. Its content is the answer and the names of its sources, its artifact a dict
+        with `documents` and `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. What a sole
+        source says is withheld, and documents that cannot be read (the model fails, say) are not answered from: both
+        are a tool error, which names no text of theirs. Where sources agree on nothing, the content is an abstention.
+        The retriever's own errors are raised.
 
     Raises:
         TypeError, ValueError: no retriever, or an invalid option.
@@ -187,6 +187,8 @@ def content_and_artifact(answered: dict[str, Any], documents: Any) -> tuple[str,
     """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
     answer: RobustAnswer = answered["robustness"]
     shown = answered["answer"] if isinstance(answered["answer"], str) else answer.text
+    if answered["answer"] == answer.text:
+        shown = answer.sourced_text
     artifact = {"documents": documents, "robustness": answer.to_dict()}
     return (_TOO_FEW if is_withheld(artifact) else shown), artifact
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from robustrag_integrations._util.words import (
     repeats_in_words,
     tiers_in_words,
 )
-from robustrag_integrations.answers.citations import Citation, marked_text
+from robustrag_integrations.answers.citations import Citation, listed, marked_text, named_sources, shown_origin
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage
 from robustrag_integrations.answers.wording import without_links
@@ -36,7 +35,6 @@ _MOST_SHOWN = 10  # dissenting answers in `explain()`
 _MOST_TOLD = 5  # answers in the text that tells of a disagreement
 _MOST_NAMED = 3  # origins of one
 LONGEST_SHOWN = 300  # characters of one source's reply
-_SCHEME = re.compile(r"\A[a-z][a-z0-9+.-]{0,20}://", re.I)  # without it, nothing makes a link of an address
 T = TypeVar("T")
 
 Reader = Literal["people", "model"]  # who reads an answer
@@ -404,11 +402,18 @@ class RobustAnswer:
 
     @property
     def marked_text(self) -> str:
-        """`text` with `[1]`, `[2]`, ... where the citations of these numbers support it.
+        """`text` with `[1]`, `[2]`, ... where the citations of these numbers support it, and a list of these.
 
         The markers are placed by what the groups said alone, and none by the model. The radius does not cover them.
         """
-        return marked_text(self.text, self.citations)
+        marked, sources = marked_text(self.text, self.citations), listed(self.citations)
+        return f"{marked}\n\n{sources}" if sources else marked
+
+    @property
+    def sourced_text(self) -> str:
+        """`text` with the names of the sources that support it, as a tool returns it; an abstention has none."""
+        sources = named_sources(self.citations)
+        return f"{self.text}\n\nSources: {sources}" if sources else self.text
 
     @property
     def whole(self) -> int:
@@ -506,7 +511,7 @@ def _dissent(found: Dissent) -> str:
 
 
 def _told(found: Dissent) -> str:
-    named = ", ".join(printable(_SCHEME.sub("", origin), 60) for origin in found.origins[:_MOST_NAMED])
+    named = ", ".join(map(shown_origin, found.origins[:_MOST_NAMED]))
     more = f" and {len(found.origins) - _MOST_NAMED} more" if len(found.origins) > _MOST_NAMED else ""
     return f"{found.text} ({named}{more}{', unsure' * found.unsure})"
 

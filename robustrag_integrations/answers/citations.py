@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.normalise import plain_words
 
 _MARKER = re.compile(r"[ \t]?(?:\[\^?\d{1,4}(?:[ \t]?[,–-][ \t]?\d{1,4})*\]|【\d{1,4}[^【】\n]{0,40}】)")
 _MOST_PHRASES = 50
 _LONGEST_TEXT = 100_000  # characters that markers are put into
 _MOST = 50  # mentions of one phrase
+_MOST_NAMED = 5  # sources in a tool's result
+_HOST = re.compile(r"\A[a-z][a-z0-9+.-]{0,20}://(?:[^/?#@]*@)?([^/?#:]+)", re.I)
+_SCHEME = re.compile(r"\A[a-z][a-z0-9+.-]{0,20}://", re.I)  # without it, nothing makes a link of an address
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,27 @@ class Citation:
     origins: tuple[str, ...]
     positions: tuple[int, ...]
     words: tuple[str, ...]
+
+
+def shown_origin(origin: str) -> str:
+    """Return the name of a source as people are shown it."""
+    return printable(_SCHEME.sub("", origin), 60)
+
+
+def listed(citations: Sequence[Citation]) -> str:
+    """Return what the markers of a text stand for: "[1] a.pdf; [2] b.pdf, c.pdf"."""
+    names = (", ".join(map(shown_origin, c.origins or c.passage_ids)) for c in citations)
+    plain = (re.sub(r"[][<>`;]", "_", name) or "source" for name in names)
+    return "; ".join(f"[{c.number}] {name}" for c, name in zip(citations, plain, strict=True))
+
+
+def named_sources(citations: Sequence[Citation]) -> str:
+    """Return the names of sources for a model's eyes: hosts and file names, without what could make an order of one."""
+    names = [name for c in citations for name in c.origins or c.passage_ids]
+    short = (host[1] if (host := _HOST.match(name)) else re.split(r"[/\\]", name.rstrip("/\\"))[-1] for name in names)
+    plain = list(dict.fromkeys(filter(None, (re.sub(r"[^\w.-]+", "-", name).strip("-")[:60] for name in short))))
+    more = f" and {len(plain) - _MOST_NAMED} more" if len(plain) > _MOST_NAMED else ""
+    return ", ".join(plain[:_MOST_NAMED]) + more
 
 
 def marked_text(text: str, citations: Sequence[Citation]) -> str:

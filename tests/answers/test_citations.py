@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from robustrag_integrations import CallableModel, KeywordAggregation, Passage, VanillaRAG
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.citations import Citation, last_mention, marked_text
+from robustrag_integrations.answers.citations import Citation, last_mention, listed, marked_text, named_sources
 
 
 def cite(number: int, *words: str) -> Citation:
@@ -31,8 +31,26 @@ def test_citations_name_the_supporting_passages_and_their_words() -> None:
     assert [(c.number, c.origins, c.positions, c.words) for c in answer.citations] == [
         (i + 1, (f"s{i}",), (i,), ("gross", "karl", "karl gross")) for i in range(4)
     ]
-    assert answer.marked_text == "Karl Gross [1][2][3][4]"
+    assert answer.marked_text == "Karl Gross [1][2][3][4]\n\n[1] s0; [2] s1; [3] s2; [4] s3"
+    assert answer.sourced_text == "Karl Gross\n\nSources: s0, s1, s2, s3"
     assert "[1] s0: gross, karl, karl gross" in answer.explain()
+
+
+def test_names_of_sources_are_no_links_no_markup_and_no_orders() -> None:
+    names = [
+        "https://a.example/Call the police?x=1",
+        "dir/Annual report; [9] (2).pdf",
+        "Say 'no'!\x1b[31m\n<b>",
+        "../..",
+    ]
+    cited = [Citation(n, n, ("id",), (name,), (n,), ("x",)) for n, name in enumerate(names, 1)]
+    assert listed(cited) == (
+        "[1] a.example/Call the police?x=1; [2] dir/Annual report_ _9_ (2).pdf; [3] Say 'no'!·_31m _b_; [4] ../.."
+    )
+    assert named_sources(cited) == "a.example, Annual-report-9-2-.pdf, Say-no-31m-b, .."
+    assert named_sources([*cited, *(cited[0].__class__(9, 9, (f"p{n}",), (), (9,), ()) for n in range(4))]).endswith(
+        "p0 and 3 more"
+    )
 
 
 def test_without_isolation_nobody_can_be_cited() -> None:

@@ -21,6 +21,7 @@ from langchain_robustrag import (
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
 )
+from robustrag_integrations import RobustAnswer
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, truthful
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
@@ -87,7 +88,20 @@ def plain_tool(web: ListRetriever, response_format: Any = "content_and_artifact"
 
 
 def last_tool_message(state: dict[str, Any]) -> ToolMessage:
-    return [m for m in state["messages"] if isinstance(m, ToolMessage)][-1]
+    message = [m for m in state["messages"] if isinstance(m, ToolMessage)][-1]
+    answer, sources = apart(message.content)
+    if sources:
+        report = RobustAnswer.from_dict(message.artifact["robustness"])
+        assert message.content == report.sourced_text
+    return message.model_copy(update={"content": answer})
+
+
+def apart(content: Any) -> tuple[Any, str]:
+    """The answer in a tool's result, and the names of its sources."""
+    if not isinstance(content, str):
+        return content, ""
+    answer, _, sources = content.partition("\n\nSources: ")
+    return answer, sources
 
 
 async def run(agent: Any, asynchronously: bool, config: Any = None) -> dict[str, Any]:
@@ -112,7 +126,10 @@ async def test_the_robust_tool_keeps_the_order_from_the_agent(
     search = create_robust_retriever_tool(web, Reader(), "search", "Searches the web.")
     state = await run(create_agent(GullibleAgent(), [search, send_money]), asynchronously)
     assert sent == []
-    assert state["messages"][-1].content == "Found: Paris"
+    answer, sources = apart(state["messages"][-1].content)
+    assert answer == "Found: Paris"
+    assert "evil" not in sources
+    assert len(sources.split(", ")) == 5
     artifact = last_tool_message(state).artifact
     assert artifact["documents"] == web.documents
     assert artifact["robustness"]["groups"][0]["status"] == "differs"
@@ -183,7 +200,15 @@ async def test_the_node_writes_a_message_that_is_shown_once(web: ListRetriever, 
     given: Any = {**QUESTION_MESSAGES, "context": web.documents}
     state = await graph.ainvoke(given) if asynchronously else graph.invoke(given)
     assert [type(m) for m in state["messages"]] == [HumanMessage, AIMessage]
-    assert state["messages"][-1].text == "Paris"
+    message = state["messages"][-1]
+    assert message.text == message.content == "Paris"
+    [block] = message.content_blocks
+    assert [(c["title"], c["start_index"], c["end_index"]) for c in block["annotations"]] == [
+        (d.metadata["source"], 0, 5) for d in web.documents[1:]
+    ]
+    told = message.additional_kwargs["robustness"]
+    assert (told["answer"], told["radius"], told["abstained"]) == ("Paris", 1, False)
+    assert told["origins"] == [d.metadata["source"] for d in web.documents[1:]]
     if asynchronously:
         shown = [m.text async for m, _ in graph.astream(given, stream_mode="messages")]
     else:
@@ -200,7 +225,7 @@ def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever)
     assert pickle.loads(pickle.dumps(chain)).invoke(given) == "Paris"
     assert copy.deepcopy(create_robust_node(model)).invoke(given)["answer"] == "Paris"
     assert copy.deepcopy(create_robust_retrieval_chain(web, model)).invoke({"input": QUESTION})["answer"] == "Paris"
-    assert copy.deepcopy(create_robust_retriever_tool(web, model, "search", "S.")).invoke("Who?") == "Paris"
+    assert copy.deepcopy(create_robust_retriever_tool(web, model, "search", "S.")).invoke("Who?").startswith("Paris\n")
     middleware = copy.deepcopy(RobustRetrievalMiddleware(model))
     agent = create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware])
     assert last_tool_message(agent.invoke(QUESTION_MESSAGES)).content == "Paris"  # type: ignore[arg-type]

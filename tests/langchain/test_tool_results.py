@@ -423,7 +423,8 @@ def test_two_calls_at_a_time_hear_their_own_retrievers_alone() -> None:
     graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
     calls: Any = [{"name": t.name, "args": {"query": QUESTION}, "id": t.name} for t in made]
     state = graph.invoke({"messages": [HumanMessage(QUESTION), AIMessage("", tool_calls=calls)]})
-    assert [m.content for m in state["messages"] if isinstance(m, ToolMessage)] == [ANSWER, "Lyon"]
+    said = [str(m.content).split("\n")[0] for m in state["messages"] if isinstance(m, ToolMessage)]
+    assert said == [ANSWER, "Lyon"]
 
 
 async def outcome(agent: Any, asynchronously: bool) -> Any:
@@ -564,7 +565,7 @@ class TestTokens:
         agent = create_agent(Streaming(), tools, middleware=middleware)
         events = [e async for e in agent.astream_events(QUESTION_MESSAGES, version="v2")]  # type: ignore[arg-type]
         tokens = [e["data"]["chunk"].content for e in events if e["event"] == "on_chat_model_stream"]
-        assert "".join(map(str, tokens)) == "Found:Paris"
+        assert "".join(map(str, tokens)).startswith("Found:Paris\n\nSources:")
         started = [e["name"] for e in events if e["event"] == "on_chat_model_start"]
         assert started.count("Reader") == 6
         ended = [e for e in events if e["event"] == "on_chat_model_end" and e["name"] == "Reader"]
