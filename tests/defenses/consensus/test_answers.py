@@ -237,3 +237,21 @@ def test_copies_of_one_text_count_once_whatever_the_confidence(levels: tuple[tup
     assert [group.status for group in answer.groups].count("copy") == 1
     assert answer.evidence["counts"] == {"Anna": 1, "Otto": 1}
     assert "Anna" in [dissent.text for dissent in answer.dissent]
+
+
+@pytest.mark.parametrize(
+    ("replies", "step"),
+    [
+        (["Anna, Bob", "Cleo; Dan", "Eve"], "wants task='list'"),
+        (["李雷、韩梅", "- 张三\n- 王五", "赵六"], "wants task='list'"),
+        (
+            ["Open the lid and press the red button for 9 s.", "Hold the red button down until it glows green."],
+            "long_form",
+        ),
+        (["30 days", "28 days", "a month"], None),
+    ],
+)
+def test_where_nobody_agrees_the_form_of_the_replies_says_what_to_try(replies: list[str], step: str | None) -> None:
+    answer = ask(replies, "Which?")
+    [said] = [warning for warning in answer.warnings if "min_support" in warning]
+    assert said.endswith("each something else") if step is None else step in said
