@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from robustrag_integrations import CallableModel, Passage, from_settings
 from robustrag_integrations.cli import main
+from robustrag_integrations.cli.options import MOST_SKIPPED
 from tests.evaluation import light
 from tests.helpers.documents import write_pdf
-from tests.helpers.openai_server import LoopbackServer
+from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
 QUESTION = "Who runs the mill?"
 LIE = "The mill is run by Bo Ek. "
@@ -54,6 +57,52 @@ def test_choices_are_voted_on(ask, docs: Path) -> None:
     result = ask(QUESTION, "--docs", docs, "--choices", "Bo Ek", "Anna Lind", "--json")
     assert result.data["answer"]["defense"] == "voting"
     assert (result.data["answer"]["text"], result.data["answer"]["choice"]) == ("Anna Lind", 1)
+
+
+@pytest.fixture
+def by_meaning() -> Iterator[list[str]]:
+    """A server that chats and embeds, for which "boss" and "run" mean the same; the options that name it."""
+
+    def reply(request: dict) -> str | Reply:
+        if "input" not in request:
+            return obedient_reader(request["messages"][-1]["content"])
+        vectors = [[1.0, 0.0] if re.search(r"\b(boss|run)\b", text) else [0.0, 1.0] for text in request["input"]]
+        data = [{"index": n, "embedding": vector} for n, vector in enumerate(vectors)]
+        return Reply(body=json.dumps({"data": data}).encode())
+
+    with LoopbackServer(reply, whole_requests=True) as server:
+        yield ["--model", "openai:m", "--base-url", server.url, "--embedding", "openai:e"]
+
+
+def test_an_embedding_model_finds_what_shares_no_word(command, docs: Path, by_meaning: list[str]) -> None:
+    asked = ("ask", "Boss?", "--docs", docs)
+    result = command(*asked, *by_meaning)
+    assert result.code == 0
+    assert "Answer:   Anna Lind" in result.out
+    result = command(*asked, *by_meaning[:4])
+    assert result.code == 3
+    assert "no passage shares a word with the question; --embedding finds by meaning" in result.err
+    elsewhere = ["--model", "python:tests.evaluation.light:answer", *by_meaning[4:], "--embedding-url", by_meaning[3]]
+    assert len(command(*asked, *elsewhere, "--json").data["answer"]["groups"]) == 6
+
+
+def test_the_documents_are_searched_before_a_model_is_loaded(command, docs: Path) -> None:
+    result = command("ask", "Xyzzy?", "--docs", docs, "--model", "python:no_such_module:answer")
+    assert result.code == 1
+    note, error = result.err.splitlines()
+    assert "no passage shares a word" in note
+    assert "no_such_module" in error
+
+
+def test_the_first_skipped_files_are_named_and_the_others_counted(ask, docs: Path) -> None:
+    for n in range(MOST_SKIPPED + 3):
+        (docs / f"photo{n}.jpg").touch()
+    result = ask(QUESTION, "--docs", docs)
+    *named, more = result.err.splitlines()
+    assert len(named) == MOST_SKIPPED
+    assert named[0].endswith("photo0.jpg: unknown kind of file (.jpg)")
+    assert more == "robustrag: skipped: and 3 more"
+    assert len(ask(QUESTION, "--docs", docs, "--json").data["skipped"]) == MOST_SKIPPED + 3
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,19 @@ def opened(chromium: Any, address: str, *, width: int = 1280) -> Iterator[Playgr
         context.close()
 
 
+def test_passages_of_the_documents_are_found_for_a_question(chromium: Any, address: str) -> None:
+    with opened(chromium, address) as tab:
+        tab.page.fill("#question", "Who runs the mill?")
+        tab.page.click("#find")
+        tab.until("document.querySelector('#passages textarea').value.startsWith('Anna Lind runs')")
+        assert len(tab.texts) == 5
+        tab.settled()
+        tab.page.fill("#question", "xyzzy")
+        tab.page.click("#find")
+        tab.until("!document.getElementById('problem').hidden")
+        assert "no passage shares a word" in tab.problem
+
+
 def test_one_click_poisons_and_the_page_says_who_falls_for_it(chromium: Any, address: str) -> None:
     with opened(chromium, address) as tab:
         assert (tab.said("vanilla"), tab.said("defended")) == ("Kilon Pemel", "Kilon Pemel")
