@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from docs.site import pictures
+from docs.site import install, pictures
 from docs.site.check import problems
 from docs.site.stage import ROOT, stage
 from robustrag_integrations.cli import command_parser
-from tests.needs import find_chromium, needing
+from tests.needs import find_chromium
 
 try:
     import tomllib
@@ -80,30 +80,32 @@ def test_the_checker_names_dead_links_and_what_would_be_fetched(tmp_path: Path) 
     ]
 
 
-def test_the_site_builds_without_a_warning() -> None:
+def test_the_site_builds_without_a_warning_and_nothing_is_cut() -> None:
     done = subprocess.run([sys.executable, "-m", "docs.site"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     html = ROOT / "build" / "site" / "html"
     assert "KeywordAggregation" in (html / "reference" / "core.html").read_text(encoding="utf-8")
+    if find_chromium():
+        cut = _cut(html)
+        assert len(cut) > 80
+        assert {where: found for where, found in cut.items() if found} == {}
 
 
-@needing("CHROMIUM")
-def test_nothing_on_a_page_is_cut_or_scrolled_sideways() -> None:
-    """Of the pages that the test above built."""
+def _cut(html: Path) -> dict[tuple[str, int], list[str]]:
+    """What is cut or scrolled sideways on the pages, by page and width of the window."""
     from playwright.sync_api import sync_playwright
 
     cut = {}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(), chromium_sandbox=False)
         page = browser.new_page()
-        for path in sorted((ROOT / "build" / "site" / "html").rglob("*.html")):
+        for path in sorted(html.rglob("*.html")):
             page.goto(path.as_uri())
             for width in (1280, 390):
                 page.set_viewport_size({"width": width, "height": 900})
                 cut[path.name, width] = page.evaluate(_CUT)
         browser.close()
-    assert len(cut) > 80
-    assert {where: found for where, found in cut.items() if found} == {}
+    return cut
 
 
 @pytest.mark.parametrize("name", ["planted.svg", "methods.svg"])
@@ -119,3 +121,9 @@ def test_the_words_under_the_first_picture_are_those_of_the_run() -> None:
     for page in ("README.md", "docs/index.md"):
         text = (ROOT / page).read_text(encoding="utf-8")
         assert f"![{title[1]}](" in text
+
+
+@pytest.mark.parametrize("path", install.PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_page_says_to_install_what_works(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text == install.told(text), "run python -m docs.site.install"
