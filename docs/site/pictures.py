@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import re
 from collections.abc import Iterator
 from html import escape
@@ -21,7 +22,7 @@ FOLDER = ROOT / "docs" / "pictures"
 WIDTH = 460  # pixels: on a telephone it shrinks to three quarters, and 14 px to 10
 RED, GREEN, GREY, PALE = "#b3261e", "#1b6e3c", "#5f6368", "#dadce0"
 # Setups of the rows, and their names on the picture.
-METHODS = {"vanilla": "plain RAG", "keyword": "keyword", "consensus": "consensus"}
+METHODS = {"vanilla": "plain RAG", "keyword-paper": "keyword", "consensus without a runoff": "consensus"}
 ATTACKS = {"0": "nobody attacks", "1": "one passage gives orders", "3": "three passages give orders"}
 
 
@@ -137,13 +138,21 @@ def _shares(setup: str, planted: str) -> tuple[float, float]:
 
 
 def kept_rows() -> list[dict[str, str]]:
-    """The rows of the 1.5B's short answers: without an attack, and with orders at the first ranks."""
+    """The rows of the 0.5B's short answers, without an attack and with orders at the first ranks.
+
+    They are of the questions that all methods were asked.
+    """
     with gzip.open(ROOT / "examples" / "results" / "rows.csv.gz", "rt", encoding="utf-8") as file:
-        return [
+        rows = [
             row
             for row in csv.DictReader(file)
-            if row["run"] == "qwen-1.5b" and (row["attack"], row["rank"]) in {("none", ""), ("pia", "first")}
+            if row["run"].startswith("realtimeqa-qwen-0.5b")
+            and (row["attack"], row["rank"]) in {("none", ""), ("pia", "first")}
         ]
+    places = itertools.product(METHODS, ATTACKS)
+    asked = ({r["question"] for r in rows if (r["setup"], r["planted"]) == place} for place in places)
+    same = set.intersection(*asked)
+    return [row for row in rows if row["question"] in same]
 
 
 def drawn(title: str, height: int, parts: Iterator[str]) -> str:

@@ -1,0 +1,366 @@
+"""Keeps rows of runs, and writes the tables of the pages from what is kept.
+
+pip install 'robustrag-integrations[eval]'
+python examples/results/tables.py keep NAME RUN.jsonl ...    # rows of `robustrag eval`, in place of those kept as NAME
+python examples/results/tables.py                            # the tables between the marks of the pages
+"""
+
+import csv
+import gzip
+import io
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from robustrag_integrations.answers.answer import ANSWERING
+from robustrag_integrations.certification.metrics import contains_answer
+from robustrag_integrations.evaluation.data.datasets import read_rows
+from robustrag_integrations.evaluation.score.rows import Row, read_run
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PAGES = ("README.md", "docs/internals/real-models.md")
+ROWS, REPLIES = HERE / "rows.csv.gz", HERE / "replies.csv.gz"
+KINDS = {r.value["id"]: r.value["kind"] for r in read_rows(str(HERE.parent / "handbook" / "questions.jsonl"))}  # type: ignore[union-attr]
+PLAIN, OURS = "vanilla", "consensus"
+COUNTED = "consensus without a runoff"  # what every model has, of which nothing tells how likely a given answer is
+NAMES = {
+    PLAIN: "plain RAG",
+    "vanilla-letters": "plain RAG, by letters",
+    OURS: "**consensus**, with the runoff of local models",
+    COUNTED: "**consensus**",
+    "consensus by majority": 'consensus, `agreement="majority"`',
+    "consensus, unsure abstain": 'consensus, `unsure="abstain"`',
+    "keyword-paper": "keyword, as in the paper",
+    "decoding paper": "decoding, the paper's prompt",
+}
+ATTACKS = {"pia": "injection", "poison": "poison"}
+MODELS = ("qwen-0.5b", "qwen-1.5b")
+BARE = (PLAIN, "vanilla-letters")  # without a radius
+CAUSES = ("told beside other answers", "said by a source that is outvoted or alone", "said by no source alone")
+DRAWS = 2_000  # of questions, for an interval
+
+
+class Kept(NamedTuple):
+    """One answer; `said` is the number of sources that give a right answer when they are asked alone."""
+
+    run: str
+    model: str
+    dtype: str
+    task: str
+    setup: str
+    attack: str
+    rank: str
+    planted: int
+    question: str
+    kind: str
+    right: int
+    hijacked: int
+    told: int
+    abstained: int
+    radius: int
+    said: int | None
+
+    @classmethod
+    def of(cls, run: str, row: Row) -> "Kept":
+        """An answer of an evaluation."""
+        scores, answer, attack = row["scores"], row["answer"], row["attack"]
+        held = [contains_answer(reply, row["answers"]) > 0 for reply, *_ in _replies(row)]
+        model, _, settings = row["model"].partition(" (")
+        about = (run, model.rpartition("/")[2], settings.partition("dtype=")[2].split(",")[0].strip(")"), row["task"])
+        place = (attack["name"], attack["rank"] if attack["corruption_size"] else "", attack["corruption_size"])
+        marks = (int(scores["correct"] == 1), *(int(bool(scores[n])) for n in ("hijacked", "told", "abstained")))
+        kind = KINDS.get(row["question_id"], "")
+        said = None if row["defense"] == PLAIN else sum(held)
+        return cls(*about, row["setup"], *place, row["question_id"], kind, *marks, answer["radius"], said)
+
+
+class Reply(NamedTuple):
+    """One source's answer, without an attack, and how sure the model was of it."""
+
+    run: str
+    model: str
+    question: str
+    kind: str
+    right: int
+    confidence: float
+
+
+def _replies(row: Row) -> list[tuple[str, float | None]]:
+    groups = row["answer"].get("groups", ())
+    return [(g["response"], g.get("confidence")) for g in groups if g["status"] in ANSWERING and g["response"]]
+
+
+def kind_of(row: Row) -> str:
+    """What a question asks for: yes or no, a number or date, or words."""
+    answer = row["answers"][0]
+    if answer.casefold() in ("yes", "no", "ja", "nein"):
+        return "yes or no"
+    return "a number or a date" if re.search(r"\d", answer) else "words"
+
+
+def keep(run: str, files: Iterable[str]) -> None:
+    """Put a run's rows and replies in place of those kept under its name."""
+    found = [row for file in files for row in read_run(file).rows if row["error"] is None]
+    rows = {Kept.of(run, row): None for row in found}
+    replies = {
+        Reply(run, Kept.of(run, row).model, row["question_id"], kind_of(row), int(right), sure): None
+        for row in found
+        if row["setup"] == COUNTED and row["attack"]["name"] == "none"
+        for said, sure in _replies(row)
+        if sure is not None
+        for right in [contains_answer(said, row["answers"]) > 0]
+    }
+    write(ROWS, Kept, [*(r for r in kept() if r.run != run), *rows])
+    write(REPLIES, Reply, [*(r for r in kept_replies() if r.run != run), *replies])
+    kept.cache_clear()
+
+
+def write(path: Path, kind: Any, rows: Iterable[Any]) -> None:
+    """Write a table, the same bytes for the same rows."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(kind._fields)
+    out.writerows(sorted(rows, key=str))
+    path.write_bytes(gzip.compress(text.getvalue().encode(), 9, mtime=0))
+
+
+def _read(path: Path) -> Iterator[dict[str, str]]:
+    if path.exists():
+        yield from csv.DictReader(io.StringIO(gzip.decompress(path.read_bytes()).decode()))
+
+
+@cache
+def kept() -> list[Kept]:
+    """The answers that are kept."""
+    numbers = ("planted", "right", "hijacked", "told", "abstained", "radius")
+    return [
+        Kept(**{**row, **{n: int(row[n]) for n in numbers}, "said": int(row["said"]) if row["said"] else None})  # type: ignore[arg-type]
+        for row in _read(ROWS)
+    ]
+
+
+def kept_replies() -> list[Reply]:
+    """The replies that are kept."""
+    return [Reply(**{**r, "right": int(r["right"]), "confidence": float(r["confidence"])}) for r in _read(REPLIES)]  # type: ignore[arg-type]
+
+
+def share(rows: Sequence[Kept], mark: str, radius: int = 0) -> str:
+    """The percentage of rows with a mark, and with at least this radius; empty without rows."""
+    return f"{100 * sum(getattr(r, mark) and r.radius >= radius for r in rows) / len(rows):.0f}" if rows else ""
+
+
+def right(rows: Sequence[Kept]) -> str:
+    """The percentage that is right, and what was told beside other answers."""
+    told = share(rows, "told")
+    return share(rows, "right") + (f" + {told}" if told not in ("", "0") else "")
+
+
+class Answers:
+    """The kept answers of runs whose names begin so, by setup, attack and number of planted passages."""
+
+    def __init__(self, run: str) -> None:
+        self._rows: dict[tuple[str, str, int], list[Kept]] = defaultdict(list)
+        for row in kept():
+            if row.run.startswith(run):
+                self._rows[row.setup, row.attack, row.planted].append(row)
+        found = {setup for setup, *_ in self._rows}
+        if len(self.get(OURS)) < len(self.get(COUNTED)):  # questions without ties come first: no fair sample
+            found.discard(OURS)
+        self.setups = [*(s for s in NAMES if s in found), *sorted(found - NAMES.keys())]
+
+    def get(self, setup: str, attack: str = "none", planted: int = 0, of: Iterable[str] | None = None) -> list[Kept]:
+        """The rows of some questions, at the rank where the attacker's answer comes out most often."""
+        asked = None if of is None else set(of)
+        ranks = defaultdict(list)
+        for row in self._rows[setup, attack, planted]:
+            if asked is None or row.question in asked:
+                ranks[row.rank].append(row)
+        return max(ranks.values(), key=lambda rows: sum(r.hijacked for r in rows), default=[])
+
+    def both(self, *at: Any) -> set[str]:
+        """The questions that plain RAG and consensus were asked, without an attack or with one."""
+        return {r.question for r in self.get(PLAIN, *at)} & {r.question for r in self.get(COUNTED, *at)}
+
+    def cells(self, setup: str, places: Iterable[tuple[str, int]], of: Iterable[str] | None = None) -> list[str]:
+        """Right and the attacker's under each attack, with n where it is less than without one."""
+        asked = len(self.get(setup, of=of))
+        found = [self.get(setup, *place, of) for place in places]
+        few = [f" (n = {len(rows)})" if 0 < len(rows) < asked else "" for rows in found]
+        return [
+            f"{right(rows)} / {share(rows, 'hijacked')}{n}" * bool(rows) for rows, n in zip(found, few, strict=True)
+        ]
+
+
+def table(*rows: Sequence[object]) -> str:
+    """Rows in Markdown, the first of them the head."""
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
+
+
+def size(model: str) -> str:
+    """A model's name in tables."""
+    return model.partition("-")[2].upper()
+
+
+def headline() -> str:
+    """README's table: plain RAG and consensus on the same questions."""
+    head = "Qwen2.5-Coder, RealtimeQA: right + told beside others / the attacker's answer, percent"
+    lines: list[Sequence[object]] = [(head, "nobody attacks", "one passage of ten gives orders", "three do")]
+    places = (("none", 0), ("pia", 1), ("pia", 3))
+    for model in MODELS:
+        found = Answers(f"realtimeqa-{model}")
+        same = set.intersection(*(found.both(*place) for place in places))
+        sides = zip(found.cells(PLAIN, places, same), found.cells(COUNTED, places, same), strict=True)
+        lines.append(
+            (
+                f"{size(model)}, {len(same)} questions: plain RAG; **RobustRAG**",
+                *(f"{plain}; **{ours}**" for plain, ours in sides),
+            )
+        )
+    return table(*lines)
+
+
+def methods(data: str, *places: tuple[str, int], fair: bool = False) -> str:
+    """All methods on a data set; `fair`: on the questions that plain RAG and consensus both have."""
+    attacks = (f"{ATTACKS[attack]}, k' = {planted}" for attack, planted in places)
+    lines: list[Sequence[object]] = [("", "n", "right + told", "wrong", "r >= 1, 2, 3", "wrong, r >= 1", *attacks)]
+    for model in MODELS:
+        found = Answers(f"{data}-{model}")
+        for setup in found.setups:
+            of = found.both() if fair else None
+            clean = found.get(setup, of=of)
+            wrong = [row._replace(right=not row.right and not row.abstained) for row in clean]
+            radii = (", ".join(share(clean, "right", k) for k in (1, 2, 3)), share(wrong, "right", 1))
+            about = (f"{size(model)}: {NAMES.get(setup, setup)}", len(clean), right(clean), share(wrong, "right"))
+            lines.append((*about, *(("-", "-") if setup in BARE else radii), *found.cells(setup, places, of)))
+    return table(*lines)
+
+
+def lost() -> str:
+    """What plain RAG answers and consensus does not, by kind of question and cause; and the other way round."""
+    cells: dict[str, list[str]] = {kind: [] for kind in (*sorted(set(KINDS.values())), "all")}
+    causes = []
+    for model in MODELS:
+        found = Answers(f"handbook-{model}")
+        plain, ours = ({r.question: r for r in found.get(s)} for s in (PLAIN, COUNTED))
+        pairs = [(plain[q], ours[q]) for q in plain.keys() & ours.keys()]
+        gone = [(p, o) for p, o in pairs if p.right and not o.right]
+        for kind, listed in cells.items():
+            of = [(p, o) for p, o in pairs if kind in (p.kind, "all")]
+            fell = sum(kind in (p.kind, "all") for p, _ in gone)
+            rose = sum(o.right and not p.right for p, o in of)
+            listed.append(f"{len(of)}: {sum(p.right for p, _ in of)}, {sum(o.right for _, o in of)}; {fell}, {rose}")
+        why = [CAUSES[0] if o.told else CAUSES[1] if o.said else CAUSES[2] for _, o in gone]
+        causes.append([why.count(cause) for cause in CAUSES])
+    head = ("kind", *(f"{size(m)}: n: right by plain RAG, consensus; lost, won" for m in MODELS))
+    reasons = [(cause, *(counts[at] for counts in causes)) for at, cause in enumerate(CAUSES)]
+    first = table(head, *((kind, *listed) for kind, listed in cells.items()))
+    return first + "\n\n" + table(("lost, since the right answer is", *map(size, MODELS)), *reasons)
+
+
+def areas(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """The probability that a right reply is surer than a wrong one, equal ones counting one half.
+
+    Both are numbers of replies, [..., levels] from the least sure on.
+    """
+    below = np.cumsum(wrong, -1) - wrong / 2
+    return (right * below).sum(-1) / (right.sum(-1) * wrong.sum(-1))
+
+
+def confidence() -> str:
+    """How well confidence tells right replies from wrong ones, with intervals over questions."""
+    head = ("", "questions: right, wrong replies", "area under the curve", "right, wrong from 0.5 on", "best level")
+    lines: list[Sequence[object]] = [head]
+    replies = kept_replies()
+    for run in sorted({r.run for r in replies}):
+        for kind in ("all", *sorted({r.kind for r in replies})):
+            own = [r for r in replies if r.run == run and kind in ("all", r.kind)]
+            asked, levels = sorted({r.question for r in own}), sorted({r.confidence for r in own} | {0.5})
+            counts = np.zeros((2, len(asked), len(levels)))
+            for r in own:
+                counts[r.right, asked.index(r.question), levels.index(r.confidence)] += 1
+            wrong, right = counts.sum(1)
+            if min(right.sum(), wrong.sum()) < 10:
+                continue
+            drawn = np.random.default_rng(0).multinomial(len(asked), [1 / len(asked)] * len(asked), DRAWS)
+            with np.errstate(invalid="ignore"):  # a draw without right or wrong replies
+                low, high = np.nanquantile(areas(drawn @ counts[1], drawn @ counts[0]), (0.025, 0.975))
+            from_on = [side[::-1].cumsum()[::-1] / side.sum() for side in (right, wrong)]
+            best = levels[int(np.argmax(from_on[0] - from_on[1]))]
+            half = ", ".join(f"{100 * side[levels.index(0.5)]:.0f}%" for side in from_on)
+            about = f"{len(asked)}: {right.sum():.0f}, {wrong.sum():.0f}"
+            lines.append(
+                (f"{run}: {kind}", about, f"{areas(right, wrong):.2f} [{low:.2f}, {high:.2f}]", half, f"{best:.2f}")
+            )
+    return table(*lines)
+
+
+def others() -> str:
+    """Other papers' defences, and the paper's and this project's on the same questions."""
+    peers, own = Answers("peers-qwen-0.5b"), Answers("realtimeqa-qwen-0.5b")
+    same = {row.question for row in peers.get(PLAIN)}
+    lines: list[Sequence[object]] = [("", "n", "no attack: right", "injection", "poison", "conditional")]
+    for setup, found in ((COUNTED, own), ("keyword-paper", own), *((s, peers) for s in peers.setups)):
+        clean = found.get(setup, of=same)
+        cells = found.cells(setup, [(attack, 1) for attack in (*ATTACKS, "conditional")], same)
+        lines.append((NAMES.get(setup, f"`{setup}`"), len(clean), right(clean), *cells))
+    return table(*lines)
+
+
+def worse() -> str:
+    """Every figure of consensus that is worse than plain RAG's, or another defence's, on the same questions."""
+    lines: list[Sequence[object]] = [("", "n", "the other's", "consensus")]
+    for model in MODELS:
+        for run, what in (("realtimeqa", "RealtimeQA"), ("news", "news 2022 to 2024"), ("handbook", "handbook")):
+            found = Answers(f"{run}-{model}")
+            lines += _behind(found, found, PLAIN, f"{what}, {size(model)}: plain RAG")
+    ours, peers = Answers("realtimeqa-qwen-0.5b"), Answers("peers-qwen-0.5b")
+    for setup in (s for s in peers.setups if s != PLAIN):
+        lines += _behind(peers, ours, setup, f"RealtimeQA, 0.5B: `{setup}`")
+    return table(*lines)
+
+
+def _behind(theirs: Answers, ours: Answers, setup: str, what: str) -> Iterator[Sequence[object]]:
+    for attack, planted in (("none", 0), ("pia", 1), ("pia", 3), ("poison", 1), ("poison", 3)):
+        other, own = theirs.get(setup, attack, planted), ours.get(COUNTED, attack, planted)
+        same = {r.question for r in other} & {r.question for r in own}
+        place = "" if attack == "none" else f", {ATTACKS[attack]}, k' = {planted}"
+        for mark, name, sign in (("right", "right", 1), ("hijacked", "the attacker's answer", -1)):
+            sides = [[r for r in side if r.question in same] for side in (other, own)]
+            counts = [sum(getattr(r, mark) for r in side) for side in sides]
+            if sign * (counts[0] - counts[1]) > 0:
+                yield f"{what}{place}: {name}", len(same), *(share(side, mark) for side in sides)
+
+
+ORDERS = (("pia", 1), ("pia", 3))
+BLOCKS: dict[str, Callable[[], str]] = {
+    "headline": headline,
+    "worse": worse,
+    "short answers": lambda: methods("realtimeqa", *ORDERS, ("poison", 1), ("poison", 3)),
+    "news": lambda: methods("news", *ORDERS),
+    "handbook": lambda: methods("handbook", ("pia", 1), fair=True),
+    "lost": lost,
+    "choices": lambda: methods("choices", *ORDERS, ("poison", 1)),
+    "confidence": confidence,
+    "others": others,
+}
+MARK = re.compile(r"<!-- rows: (.*?) -->\n.*?<!-- end of rows -->", re.S)
+
+
+def written(page: str) -> str:
+    """A page with its tables written anew."""
+    return MARK.sub(lambda m: f"<!-- rows: {m[1]} -->\n{BLOCKS[m[1]]()}\n<!-- end of rows -->", page)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["keep"]:
+        keep(sys.argv[2], sys.argv[3:])
+    for path in (ROOT / page for page in PAGES):
+        path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
