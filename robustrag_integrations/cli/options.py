@@ -208,7 +208,8 @@ def index_of(args: argparse.Namespace) -> tuple[Index, tuple[Skipped, ...]]:
     with working(f"reading {', '.join(args.docs)}"):
         reading = read_documents(args.docs, hidden_text=args.hidden_text)
         chunks = split(reading.documents, args.chunk_size)
-    complain(*(f"skipped: {skipped.reason}" for skipped in reading.skipped[:MOST_SKIPPED]))
+    first = sorted(reading.skipped, key=lambda skipped: not skipped.whole)[:MOST_SKIPPED]
+    complain(*(f"skipped: {skipped.reason}" for skipped in first))
     if len(reading.skipped) > MOST_SKIPPED:
         complain(f"skipped: and {len(reading.skipped) - MOST_SKIPPED:,} more")
     if args.embedding is None:

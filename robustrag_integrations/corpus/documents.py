@@ -50,6 +50,7 @@ class Skipped:
 
     path: str
     reason: str
+    whole: bool = True  # False where the rest of the file was read
 
 
 def needed(module: str, purpose: str) -> ModuleType:

@@ -217,7 +217,7 @@ class _Reader:
         if left_out:
             what = count_of(left_out, "piece")
             reason = f"{file.label}: {what} of text that nobody can see; --hidden-text (hidden_text=True) reads them"
-            self.skipped.append(Skipped(path, reason))
+            self.skipped.append(Skipped(path, reason, whole=False))
         elif not any(d.text.strip() for d in documents):
             self.skipped.append(Skipped(path, f"{file.label} holds no text"))
 
@@ -259,13 +259,13 @@ class _Reader:
         lines = text.split("\n", MOST_ROWS)
         if len(lines) > MOST_ROWS and lines.pop().strip():
             reason = f"{file.label} has more than {MOST_ROWS:,} rows; the others were not read"
-            skipped.append(Skipped(file.path, reason))
+            skipped.append(Skipped(file.path, reason, whole=False))
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
                     documents.append(_row(line, number, file))
                 except CorpusError as error:
-                    skipped.append(Skipped(file.path, str(error)))
+                    skipped.append(Skipped(file.path, str(error), whole=False))
         if skipped and not documents:
             raise CorpusError(skipped[0].reason)
         self.skipped += skipped
