@@ -6,6 +6,9 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from pathlib import Path
+
+from robustrag_integrations.models.callable import CallableModel
 
 _CAPITALS = re.compile(r"is ([A-Z]\w+)\.")
 _ORDER = re.compile(r"please output (.+?)\.")
@@ -46,3 +49,19 @@ def fussy(response: str, references: Sequence[str]) -> float:
     if "Zenda" in response:
         raise LookupError("who is Zenda?")
     return 1.0
+
+
+def deadly(prompt: str) -> str:
+    """Ends its process on a question about land 1, once for each file that LIGHT_DEADLY names."""
+    if "land 1" in prompt and Path(os.environ["LIGHT_DEADLY"]).exists():
+        Path(os.environ["LIGHT_DEADLY"]).unlink()
+        os._exit(9)
+    return answer(prompt)
+
+
+def partly_broken(prompt: str) -> str:
+    """Fails on every prompt about land 1."""
+    return broken(prompt) if "land 1" in prompt else answer(prompt)
+
+
+sampler = CallableModel(answer, samples=True)

@@ -39,7 +39,8 @@ class LocalEngine:
     """
 
     def __init__(self, cache: str | None = None, concurrency: int = 1) -> None:
-        self._cache = None if cache is None else CallCache(cache)
+        self.cache = cache
+        self._calls = None if cache is None else CallCache(cache)
         self._concurrency = concurrency
         self._models: dict[NamedModel, MeteredModel] = {}
         self._defenses: dict[tuple[Setup, str], Defense] = {}
@@ -193,7 +194,7 @@ class LocalEngine:
 
     def _model(self, name: NamedModel) -> MeteredModel:
         if name not in self._models:
-            self._models[name] = metered(name.load(), name.fingerprint(), self._cache)
+            self._models[name] = metered(name.load(), name.fingerprint(), self._calls)
         return self._models[name]
 
     def _judge(self, name: NamedModel) -> LLMJudge:
