@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
 
-from robustrag_integrations.evaluation.score.sureness import Sureness, sureness
+from robustrag_integrations.evaluation.score.sureness import sureness
 from tests.evaluation.rows import PIA, failed, row
 
 
@@ -26,30 +28,73 @@ def asked(number: int, *replies: tuple[str, float | None], status: str = "differ
     return row(number, answer={"groups": groups}, **change)
 
 
-def test_the_area_and_the_level_by_hand() -> None:
-    rows = [asked(1, ("It was Anna.", 0.75), ("Bo", 0.5)), asked(2, ("Anna", 0.5), ("Cleo", 0.25), ("Dan", 0.25))]
-    # Of six pairs the right reply is surer in five, and as sure in one.
-    assert sureness(rows) == (Sureness("bundled", 2, 3, 5.5 / 6, 0.5, 1.0, 1 / 3),)
-    assert sureness(rows)[0].in_words() == (
-        "confidence of isolated replies (bundled): area under the curve 0.92 (2 right, 3 wrong); separates best from "
-        "0.50 on: 100% of the right and 33% of the wrong ones"
+def questions(replies: Callable[[Random], tuple[float, float]], count: int = 60) -> list[dict[str, Any]]:
+    """So many questions with a right and a wrong reply each, of such confidence."""
+    random = Random(1)
+    made = []
+    for number in range(count):
+        right, wrong = replies(random)
+        made.append(asked(number, ("Anna", right), ("Bo", wrong)))
+    return made
+
+
+def test_the_area_is_the_probability_that_a_right_reply_is_surer_and_the_level_separates_best() -> None:
+    rows = questions(lambda random: (random.choice([0.5, 0.75, 0.9]), random.choice([0.1, 0.5, 0.6])))
+    sures = [(g["confidence"], g["words"] == ["Anna"]) for row in rows for g in row["answer"]["groups"]]
+    right, wrong = ([sure for sure, is_right in sures if is_right is kind] for kind in (True, False))
+    [found] = sureness(rows)
+    assert (found.questions, found.right, found.wrong) == (60, 60, 60)
+    assert found.estimate is not None
+    pairs = list(itertools.product(right, wrong))
+    assert found.estimate.area == pytest.approx(sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs))
+    assert 0.5 < found.estimate.low < found.estimate.area < found.estimate.high < 1
+    gains = {x: sum(a >= x for a in right) - sum(b >= x for b in wrong) for x in {*right, *wrong}}
+    assert gains[found.estimate.level] == max(gains.values())
+    assert f"sure_from={found.estimate.level:.2f}" in found.in_words()
+    assert "an estimate from 60 right and 60 wrong replies to 60 questions" in found.in_words()
+
+
+def test_the_level_is_judged_on_questions_that_did_not_choose_it() -> None:
+    """On noise the best level of the same questions always looks as if it separated."""
+    gains, fitted = [], []
+    for seed in range(40):
+        random = Random(seed)
+        rows = [asked(n, ("Anna", random.random()), ("Bo", random.random())) for n in range(40)]
+        [found] = sureness(rows)
+        assert found.estimate is not None
+        gains.append(found.estimate.right_from - found.estimate.wrong_from)
+        sures = [[row["answer"]["groups"][i]["confidence"] for row in rows] for i in (0, 1)]
+        fitted.append(
+            sum(a >= found.estimate.level for a in sures[0]) - sum(b >= found.estimate.level for b in sures[1])
+        )
+    assert abs(sum(gains) / 40) < 0.05
+    assert sum(fitted) / 40 / 40 > 0.12
+
+
+def test_noise_suggests_no_level() -> None:
+    told = sureness(questions(lambda random: (random.random(), random.random())))[0].in_words()
+    assert "That may be chance, so that no level is suggested" in told
+    assert "sure_from" not in told
+
+
+@pytest.mark.parametrize(("count", "right"), [(39, 1), (60, 0)])
+def test_few_questions_or_replies_give_no_estimate_and_it_says_what_it_takes(count: int, right: int) -> None:
+    rows = [asked(n, *[("Anna", 0.75)] * right, ("Bo", 0.25)) for n in range(count)]
+    [found] = sureness(rows)
+    assert found.estimate is None
+    assert (
+        f"no estimate from {count * right} right and {count} wrong replies to {count} questions. It takes 40"
+        in found.in_words()
     )
 
 
-@pytest.mark.parametrize("flip", [False, True])
-def test_it_is_the_probability_that_a_right_reply_is_surer(flip: bool) -> None:
-    right, wrong = [16, 12, 12, 7, 3, 0], [13, 12, 7, 7, 1]
-    if flip:
-        right, wrong = wrong, right
-    replies = [("Anna", level / 16) for level in right] + [("Bo", level / 16) for level in wrong]
-    [found] = sureness([asked(1, *replies)])
-    pairs = list(itertools.product(right, wrong))
-    assert found.area == pytest.approx(sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs))
-    gains = {
-        level: sum(a >= level for a in right) / len(right) - sum(b >= level for b in wrong) / len(wrong)
-        for level in range(17)
-    }
-    assert found.right_from - found.wrong_from == pytest.approx(max(0, *gains.values()))
+def test_a_model_that_tells_no_log_probabilities_is_told_as_such() -> None:
+    [found] = sureness([asked(n, ("Anna", None)) for n in range(50)])
+    assert found.in_words() == (
+        "Confidence of bundled: its replies came without log-probabilities, so that no level of confidence can be "
+        "estimated."
+    )
+    assert sureness([asked(1, ("Anna", None), defense="vanilla")]) == ()  # it asks nothing in isolation
 
 
 def test_replies_that_tell_nothing_are_left_out() -> None:
