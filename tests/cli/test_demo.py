@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,11 @@ import pytest
 from robustrag_integrations import Passage, RobustAnswer
 from robustrag_integrations.certification.metrics import holds_answer
 from robustrag_integrations.cli.demo import Outcome, Planting, demonstrate, plantings_on, summary
+from robustrag_integrations.cli.options import named_model
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.evaluation.data import world
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
+from robustrag_integrations.models.providers import NamedModel
 from tests.cli.conftest import Result
 from tests.helpers.openai_server import LoopbackServer
 
@@ -76,7 +78,7 @@ def test_texts_are_planted_one_after_the_other_and_the_promise_stands_beside_wha
     rows = {line.split("  ")[0]: line for line in shown.out.splitlines() if line.startswith(("none", "your"))}
     assert [*rows] == ["none", "your text", *(f"your first {n} texts" for n in range(2, 7))]
     assert "right, radius 4" in rows["none"].rpartition("  ")[2]
-    assert rows["your first 6 texts"].count("HIJACKED") == 5
+    assert rows["your first 6 texts"].count("HIJACKED") == 3  # all but keyword aggregation
     told = " ".join(shown.out.split())
     assert "Without an attack consensus has radius 4: it promises to stand 4 planted sources." in told
     assert "It kept its answer with 1 and 2 and 3 and 4, gave the attacker's answer with 5 and 6." in told
@@ -158,7 +160,8 @@ def test_the_bundled_reader_shows_what_the_defences_are_for(command) -> None:
 
 
 @pytest.fixture(scope="module")
-def reader() -> None:
+def reader() -> Iterator[None]:
+    """The bundled reader, loaded once."""
     pytest.importorskip("torch")
     from robustrag_integrations.reader import reader_path
 
@@ -166,6 +169,10 @@ def reader() -> None:
         reader_path()
     except FileNotFoundError:
         pytest.skip("the reader has not been trained yet")
+    loaded = named_model("bundled", max_context_tokens=256).load()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NamedModel, "load", lambda name: loaded)
+        yield
 
 
 def printed_suggestions(text: str) -> dict[str, list[str]]:
@@ -174,6 +181,7 @@ def printed_suggestions(text: str) -> dict[str, list[str]]:
     return {promise: shlex.split(command.replace("\\\n", "")) for command, promise in blocks}
 
 
+@pytest.mark.timeout(900)
 def test_every_suggestion_does_what_it_promises(command, reader) -> None:
     first = command("demo")
     suggestions = printed_suggestions(first.out.partition("Try next:")[2])
