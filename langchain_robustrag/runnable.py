@@ -51,7 +51,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError, QuorumError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Reader, RobustAnswer
-from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.defenses.base import Defense, TextDefense
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of
@@ -366,8 +366,9 @@ class RobustDocuments(OneRun[Any]):
         filled = {key: unchecked(t, inputs=trusted) for key, t in named if isinstance(t, FilledTemplate)}
         settings = unchecked(self.settings, prompts=unchecked(self._prompts, **filled))
         plan = self._defense.whole_plan(plan_input, settings)
-        performer = DecodingPerformer(model) if isinstance(model, DecodingModel) else TextPerformer(model)
-        return plan, performer, question
+        if isinstance(model, DecodingModel) and not issubclass(self._defense, TextDefense):
+            return plan, DecodingPerformer(model), question
+        return plan, TextPerformer(model), question
 
     def _bound(
         self,

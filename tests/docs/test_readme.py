@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from robustrag_integrations import CallableModel, ConsensusAggregation, Passage, RobustAnswer
 
 ROOT = Path(__file__).parents[2]
@@ -50,3 +52,12 @@ def test_a_sole_source_is_shown_and_min_radius_withholds_it() -> None:
     assert shown.for_prompt().abstained
     assert (withheld.text, withheld.abstained) == ("I don't know", True)
     assert any("min_radius=1" in warning for warning in withheld.warnings)
+
+
+def test_the_examples_run_and_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    for module in ("transformers", "langchain_core", "llama_index.core"):
+        pytest.importorskip(module)
+    names: dict[str, object] = {}
+    for snippet in re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S):
+        exec(snippet, names)
+    assert re.findall("^Tarsk .*$", capsys.readouterr().out, re.M) == ["Tarsk 1"] * 3
