@@ -42,7 +42,7 @@ def main() -> None:
     prompt = PromptTemplate.from_template(template.instruction + template.body.replace("{query}", "{input}"))
 
     plain = create_retrieval_chain(attacked, create_stuff_documents_chain(llm.bind(skip_prompt=True), prompt))
-    robust = create_retrieval_chain(attacked, create_robust_documents_chain(llm, prompt))
+    robust = create_retrieval_chain(attacked, create_robust_documents_chain(llm))  # and your prompt
 
     for row in ASKED:
         print(f"{row['question']}   (truth: {row['answer']}; the planted document says: {row['incorrect']})")
