@@ -452,6 +452,7 @@ def _raise_own_failure(error: ModelError) -> NoReturn:
     if not isinstance(cause, Exception) or (isinstance(error, QuorumError) and not error.failed_alike):
         raise error from cause
     attach(cause, error.robustness)
-    if isinstance(error, QuorumError) and sys.version_info >= (3, 11):
-        cause.add_note(printable(str(error), 300))
+    note = printable(str(error), 300)
+    if isinstance(error, QuorumError) and sys.version_info >= (3, 11) and note not in getattr(cause, "__notes__", ()):
+        cause.add_note(note)
     raise cause from cause.__cause__
