@@ -1,6 +1,6 @@
 """An evaluation whose rows are made by workers: a pool of processes, or Ray or Dask on many machines. Runs offline.
 
-pip install 'robustrag-integrations[eval]'
+pip install '.[eval]'
 
 Ray and Dask come by `pip install ray` and `pip install 'dask[distributed]'`.
 

@@ -1,6 +1,6 @@
 """Keeps rows of runs, and writes the tables of the pages from what is kept.
 
-pip install 'robustrag-integrations[eval]'
+pip install '.[eval]'
 python examples/results/tables.py keep NAME RUN.jsonl ...    # rows of `robustrag eval`, in place of those kept as NAME
 python examples/results/tables.py                            # the tables between the marks of the pages
 """
