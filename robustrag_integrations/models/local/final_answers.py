@@ -1,9 +1,9 @@
 """Final prompts of one question, each answered as if it had been asked alone.
 
 Keyword certification asks the same final question with many sets of keywords. The first is asked alone. The others are
-asked many at a time, as rows of one batch behind what they all begin with, and the first among them once more: its row
-shows the float noise that this brings. A prompt with a token whose lead is not far beyond that is asked alone, and so
-are all prompts where more than noise is measured. The responses are those of inference.
+read and answered many at a time, as rows of one batch behind what they all begin with, and the first among them once
+more: its row shows the float noise that this brings. A prompt with a token whose lead is not far beyond that is asked
+alone, and so are all prompts where more than noise is measured. The responses are those of inference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.token_trees import logit_noise
 from robustrag_integrations.text.prompts import Prompt
 
-_PROMPTS = 16  # in one batch
+_PROMPTS = 32  # in one batch
 _TOKENS = 8192  # of its prompts together
 
 

@@ -24,6 +24,7 @@ from robustrag_integrations.models.local.batches import (
     Batch,
     PlainPrompt,
     PromptRows,
+    RowsBehind,
     SeparateBatches,
     SinglePrompt,
 )
@@ -186,13 +187,23 @@ class PromptReader:
         begun = min(common_length([p.ids for p in prompts]), min(lengths) - 1)
         known = _Known(self.lm.fingerprint())
         laid = [replace(p, prefixes=tuple(sorted({*p.prefixes, begun} - {0}))) for p in prompts]
+        if max(lengths) - begun <= min(lengths):
+            prefix = self._read_before(rules, laid[0], known)
+            return RowsBehind(self.lm, rules, prefix, [p.ids for p in prompts], room)
         rows = [self._single(rules, p, known, room) for p in laid]
         return PromptRows(self.lm, rules, len(rows), len(rows), max(lengths) + room, rows)
 
     def _single(
         self, rules: MaskRules, prompt: Encoded, known: _Known, room: int, *, keep: bool = False
     ) -> SinglePrompt:
-        """Lay out a prompt behind its prefix: the part of all questions, then that of this question."""
+        """Lay out a prompt behind its prefix."""
+        prefix = self._read_before(rules, prompt, known)
+        kept = partial(self.prefixes.keep, prompt.ids, weights=known.weights, whole=True) if keep else None
+        rest = prompt.ids[prompt.shared :]
+        return SinglePrompt(self.lm, rules, prefix, rest, room=room, at_once=self._at_once, keep=kept)
+
+    def _read_before(self, rules: MaskRules, prompt: Encoded, known: _Known) -> KeyValues | None:
+        """Read a prompt's prefix: the part of all questions, then that of this question."""
         prefix: KeyValues | None = None
         for tokens in prompt.prefixes:
             ids = prompt.ids[:tokens]
@@ -201,9 +212,7 @@ class PromptReader:
                 read = read_prefix(self.lm, rules, ids, prefix, self._at_once)
                 self.prefixes.keep(ids, read, known.weights)
             prefix = known.prefixes[ids] = read
-        kept = partial(self.prefixes.keep, prompt.ids, weights=known.weights, whole=True) if keep else None
-        rest = prompt.ids[prompt.shared :]
-        return SinglePrompt(self.lm, rules, prefix, rest, room=room, at_once=self._at_once, keep=kept)
+        return prefix
 
     def _checked_rules(self) -> MaskRules | str:
         """`_rules` of a model that is about to read a prompt; one that does not read as decoders do is refused."""
