@@ -153,6 +153,8 @@ class LangChainModel(CalledModel):
         if call.role == "isolated":
             name = f"group:{call.index}"
             tags, metadata = tags | {ISOLATED}, {**metadata, "robustrag_group": call.index}
+        if name == metadata.get("langgraph_node"):
+            name += " call"  # a graph shows the message that a run with its node's name returns
         callbacks = self._run_manager.get_child(name)
         without_tokens(callbacks)
         callbacks.add_handler(watching)

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.block_translators import register_translator
 from langchain_core.messages.content import Citation, ContentBlock
 
+from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.citations import last_mention
 
@@ -43,8 +44,8 @@ def _citations(text: str, answer: RobustAnswer) -> list[Citation]:
         spans = [span for words in cited.words if (span := last_mention(words, text))]
         start, end = max(spans, key=lambda span: span[1] - span[0], default=(0, len(text)))
         for name in cited.origins or cited.passage_ids:
-            place = Citation(type="citation", title=name, start_index=start, end_index=end)
-            if name.startswith(("http://", "https://")):
+            place = Citation(type="citation", title=printable(name, 200), start_index=start, end_index=end)
+            if name.startswith(("http://", "https://")) and name.isprintable():
                 place["url"] = name
             place["extras"] = {"number": cited.number, "positions": list(cited.positions)}
             found.append(place)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.corpus.documents import needed
 from robustrag_integrations.grouping.passages import ORIGIN, GroupBy, Passage, passage_keys
 from robustrag_integrations.grouping.quotas import choose
@@ -97,7 +98,10 @@ class HybridIndex(Index):
         """Return the places of all passages."""
         import numpy as np
 
-        likeness = self._vectors @ self._embedding.of_question(query)
+        question = self._embedding.of_question(query)
+        if question.shape != self._vectors.shape[1:]:
+            raise ModelError("the embedding model's vectors of a question and of passages differ in length")
+        likeness = self._vectors @ question
         scores = np.zeros(len(self))
         for order in (self._words.ranking(query), np.argsort(-likeness, kind="stable")):
             scores[order] += 1 / (_FUSION + 1 + np.arange(len(order)))

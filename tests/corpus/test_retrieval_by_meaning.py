@@ -106,6 +106,8 @@ def test_a_passage_that_the_server_refuses_costs_itself(serving) -> None:
         b'{"data": [{"index": 0, "embedding": []}]}',
         b'{"data": [{"index": 0, "embedding": ["1"]}]}',
         b'{"data": [{"index": 0, "embedding": [NaN]}]}',
+        b'{"data": [{"index": 0, "embedding": [1e300]}]}',
+        b'{"data": [{"index": 0, "embedding": [1%s]}]}' % (b"0" * 400),
         b'{"data": [{"index": 7, "embedding": [1]}]}',
         b'{"data": [{"index": [], "embedding": [1]}]}',
         b'{"data": {"0": 1}}',
@@ -115,6 +117,22 @@ def test_a_passage_that_the_server_refuses_costs_itself(serving) -> None:
 def test_a_reply_that_holds_no_vectors_is_an_error_in_words(serving, body: bytes) -> None:
     with pytest.raises(ModelError, match=r"sent no 1 vectors of numbers|server sent"):
         index(("text",), serving(lambda request: Reply(body=body)))
+
+
+def test_an_error_that_echoes_the_key_does_not_show_it(serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890abcdef")
+    with pytest.raises(ModelError, match="401") as caught:
+        index(("text",), serving(lambda request: Reply("no such key: sk-1234567890abcdef", status=401)))
+    assert "1234567890" not in str(caught.value)
+
+
+def test_a_question_whose_vector_has_another_length_is_an_error_in_words(serving) -> None:
+    def changing(request: dict[str, Any]) -> Reply:
+        row = [1.0, 0.0] if request["input"] == ["text"] else [1.0]
+        return Reply(body=json.dumps({"data": [{"embedding": row}]}).encode())
+
+    with pytest.raises(ModelError, match="differ in length"):
+        index(("text",), serving(changing)).search("Who?", 1)
 
 
 def test_texts_go_in_batches_and_busy_servers_are_asked_again(serving) -> None:

@@ -179,13 +179,13 @@ async def test_the_graph_node_answers_from_the_state(web: ListRetriever, asynchr
     assert stored["context"] == web.documents
 
 
-def graph_of(state: Any, node: Any) -> Any:
+def graph_of(state: Any, node: Any, name: str = "generate") -> Any:
     from langgraph.graph import END, START, StateGraph
 
     builder = StateGraph(state)
-    builder.add_node("generate", node)
-    builder.add_edge(START, "generate")
-    builder.add_edge("generate", END)
+    builder.add_node(name, node)
+    builder.add_edge(START, name)
+    builder.add_edge(name, END)
     return builder.compile()
 
 
@@ -214,6 +214,17 @@ async def test_the_node_writes_a_message_that_is_shown_once(web: ListRetriever, 
     else:
         shown = [m.text for m, _ in graph.stream(given, stream_mode="messages")]
     assert "".join(shown) == "Paris"
+
+
+def test_a_node_with_the_name_of_the_final_call_shows_the_answer_once(web: ListRetriever) -> None:
+    class Asked(Talk):
+        input: str
+
+    graph = graph_of(Asked, create_robust_node(Reader(), PROMPT, answer_key="messages"), "final")
+    given: Any = {"input": QUESTION, "context": web.documents}
+    shown = [(m.text, m.id) for m, _ in graph.stream(given, stream_mode="messages")]
+    assert "".join(text for text, _ in shown) == "Paris"
+    assert len({id for _, id in shown}) == 1
 
 
 def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever) -> None:

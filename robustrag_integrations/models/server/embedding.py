@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from robustrag_integrations._util.errors import ModelError
+from robustrag_integrations._util.redaction import presentable, secrets_of
 from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass, parsed
 from robustrag_integrations.models.threads import BACKGROUND
 
@@ -21,6 +21,7 @@ Vectors = NDArray[np.float32]
 _AT_ONCE = 64  # texts of one request
 _LARGEST_REPLY = 64 << 20  # bytes
 _SECONDS = 60.0  # for one request
+_LARGEST = 1e15  # number of a vector, whose square single precision still holds
 
 
 class ServedEmbedding:
@@ -74,7 +75,13 @@ class ServedEmbedding:
                     return await asyncio.wait_for(sent, _SECONDS)
             raise AssertionError  # the last attempt raises
 
-        return BACKGROUND.run(asked())
+        try:
+            return BACKGROUND.run(asked())
+        except TimeoutError:
+            failure: Exception = ModelError(f"the embedding server did not answer within {_SECONDS:g} s")
+        except ModelError as error:
+            failure = presentable(error, secrets_of(self._connection))  # servers echo what they get
+        raise failure
 
 
 def _vectors(body: bytes, count: int) -> list[list[float]]:
@@ -87,7 +94,7 @@ def _vectors(body: bytes, count: int) -> list[list[float]]:
     }
     found = [rows.get(place) for place in range(count)]
     for row in found:
-        if not (isinstance(row, list) and row and all(isinstance(n, (int, float)) and math.isfinite(n) for n in row)):
+        if not (isinstance(row, list) and row and all(isinstance(n, (int, float)) and abs(n) < _LARGEST for n in row)):
             raise ModelError(f"the embedding server sent no {count} vectors of numbers")
     return [list(map(float, row)) for row in found if row is not None]
 
