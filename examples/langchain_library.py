@@ -85,7 +85,7 @@ def reader() -> BaseLLM:
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    text = (files("robustrag_integrations") / "reader" / "world" / name).read_text(encoding="utf-8")
+    text = (files("robustrag_integrations") / "evaluation" / "world" / name).read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 

@@ -22,7 +22,7 @@ ELSEWHERE = {
     "examples": "examples.md",
     "robustrag_integrations/text/pipeline/README.md": "keyword-pipeline.md",
     "robustrag_integrations/reader/model/README.md": "bundled-reader.md",
-    "robustrag_integrations/reader/world/README.md": "demonstration-world.md",
+    "robustrag_integrations/evaluation/world/README.md": "demonstration-world.md",
     "README.md": "index.md",
 }
 _LINK = re.compile(r"(?<!`)(!?)\[((?:[^\]]|\](?!\())+?)\]\(([^()\s]+)\)")

@@ -203,7 +203,6 @@ def add_docs(parser: argparse.ArgumentParser, *, required: bool) -> None:
 def index_of(args: argparse.Namespace) -> tuple[Index, tuple[Skipped, ...]]:
     """Read and index the documents that the options of `add_docs` name; what is skipped is said."""
     from robustrag_integrations.corpus import BM25Index, HybridIndex, read_documents, split
-    from robustrag_integrations.corpus.embedding import embedding_of
 
     with working(f"reading {', '.join(args.docs)}"):
         reading = read_documents(args.docs, hidden_text=args.hidden_text)
@@ -214,6 +213,8 @@ def index_of(args: argparse.Namespace) -> tuple[Index, tuple[Skipped, ...]]:
         complain(f"skipped: and {len(reading.skipped) - MOST_SKIPPED:,} more")
     if args.embedding is None:
         return BM25Index(chunks), reading.skipped
+    from robustrag_integrations.models.embedding import embedding_of
+
     with working(f"loading the embedding model {args.embedding}"):
         embedding = embedding_of(args.embedding, args.embedding_url or args.base_url)
     with working(f"embedding {count_of(len(chunks), 'passage')}"):

@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.corpus.documents import needed
@@ -14,7 +14,10 @@ from robustrag_integrations.grouping.passages import ORIGIN, GroupBy, Passage, p
 from robustrag_integrations.grouping.quotas import choose
 
 if TYPE_CHECKING:
-    from robustrag_integrations.corpus.embedding import Embedding
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
 
 _FUSION = 60  # of reciprocal rank fusion, as its authors chose it (Cormack et al., 2009)
 _WORD = r"(?u)\b\w+\b"
@@ -22,6 +25,16 @@ _WORD = r"(?u)\b\w+\b"
 _UNSPACED = re.compile(
     "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
+
+
+class Embedding(Protocol):
+    """A model that turns texts into vectors of length 1; texts of one meaning are near each other."""
+
+    def of_passages(self, texts: Sequence[str]) -> Vectors:
+        """Return a row for each text."""
+
+    def of_question(self, text: str) -> Vectors:
+        """Return the vector of a question."""
 
 
 class Index(ABC):

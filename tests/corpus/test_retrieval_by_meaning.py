@@ -13,7 +13,7 @@ import pytest
 from robustrag_integrations import Passage
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.corpus import BM25Index, HybridIndex
-from robustrag_integrations.corpus.embedding import embedding_of
+from robustrag_integrations.models.embedding import embedding_of
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 CONCEPTS = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import robustrag_integrations
 
-DEMO = Path(robustrag_integrations.__file__).parent / "reader" / "world"
+DEMO = Path(robustrag_integrations.__file__).parent / "evaluation" / "world"
 
 
 @cache

@@ -32,8 +32,8 @@ MODELS = {
     "robustrag_integrations/text/pipeline/README.md",
     "robustrag_integrations/text/pipeline/NOTICE.md",
     "robustrag_integrations/text/pipeline/tok2vec/model",
-    "robustrag_integrations/reader/world/world.jsonl",
-    "robustrag_integrations/reader/world/README.md",
+    "robustrag_integrations/evaluation/world/world.jsonl",
+    "robustrag_integrations/evaluation/world/README.md",
 }
 MOST = 12 << 20  # bytes; the reader's weights and the pipeline's are most of it
 

@@ -23,7 +23,7 @@ from training.reader.model import ReaderConfig, to_transformers  # noqa: E402
 from training.reader.tokenizer import train_tokenizer  # noqa: E402
 from training.reader.train import TrainingSettings, new_model  # noqa: E402
 
-DEMO = Path(__file__).parents[2] / "robustrag_integrations" / "reader" / "world"
+DEMO = Path(__file__).parents[2] / "robustrag_integrations" / "evaluation" / "world"
 
 
 @pytest.fixture(scope="module")

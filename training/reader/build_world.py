@@ -159,7 +159,7 @@ def write_lines(path: Path, lines: Iterable[object]) -> None:
 
 def data_parser(about: str | None, *, questions: int) -> argparse.ArgumentParser:
     """The arguments of whatever makes files of the demonstration's package."""
-    package = Path(__file__).resolve().parents[2] / "robustrag_integrations" / "reader" / "world"
+    package = Path(__file__).resolve().parents[2] / "robustrag_integrations" / "evaluation" / "world"
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--out", type=Path, default=package)
     parser.add_argument("--seed", type=int, default=7)

@@ -14,7 +14,7 @@ from robustrag_integrations.evaluation.data.questions import EvalQuestion, quest
 
 def world_folder() -> Path:
     """The folder of `world.jsonl` and `questions.jsonl`."""
-    return Path(str(resources.files("robustrag_integrations") / "reader" / "world"))
+    return Path(str(resources.files("robustrag_integrations") / "evaluation" / "world"))
 
 
 def read_world(folder: Path) -> tuple[Document, ...]:

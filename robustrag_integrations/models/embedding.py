@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.extras import missing
@@ -15,22 +15,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from robustrag_integrations.models.server.embedding import ServedEmbedding
+
     Vectors = NDArray[np.float32]
 
 SERVED = "openai:"
 
 
-class Embedding(Protocol):
-    """A model that turns texts into vectors of length 1; texts of one meaning are near each other."""
-
-    def of_passages(self, texts: Sequence[str]) -> Vectors:
-        """Return a row for each text."""
-
-    def of_question(self, text: str) -> Vectors:
-        """Return the vector of a question."""
-
-
-def embedding_of(name: str, base_url: str | None = None) -> Embedding:
+def embedding_of(name: str, base_url: str | None = None) -> SentenceEmbedding | ServedEmbedding:
     """Load an embedding model: a sentence-transformers folder or name, or `openai:NAME` of a server.
 
     Raises:
