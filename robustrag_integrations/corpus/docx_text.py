@@ -80,6 +80,10 @@ class _Word:
             if child.tag == self._name("w:p"):
                 yield from filter(str.strip, [self._line(child)])
             if child.tag == self._name("w:tr"):
+                marks = {mark.tag for marked in child.iterchildren(self._name("w:trPr")) for mark in marked}
+                if self._name("w:del") in marks or (self._name("w:hidden") in marks and not self._hidden):
+                    self.left_out += 1
+                    continue
                 own = (cell for cell in child.iter(self._name("w:tc")) if next(cell.iterancestors(child.tag)) is child)
                 cells = [" ".join(self.lines(cell)) for cell in own]
                 yield from [f"| {' | '.join(cells)} |"] * any(cells)
@@ -88,14 +92,17 @@ class _Word:
 
     def _line(self, element: Any) -> str:
         paragraph = self._paragraph(element, self._document._body)
-        shown = []
+        shown: list[str] = []
+        is_raised = False
         for each in self._runs(element):
             run = self._run(each, paragraph)
-            text = run.text if each.tag == self._name("w:r") else "".join(each.itertext())
-            if each.tag == self._name("w:r") and not self._hidden and text.strip() and self._is_hidden(run, paragraph):
+            is_formula = each.tag != self._name("w:r")
+            text = "".join(each.itertext()) if is_formula else run.text
+            if not is_formula and not self._hidden and text.strip() and self._is_hidden(run, paragraph):
                 self.left_out += 1
-            else:
-                shown.append(text)
+                continue
+            was_raised, is_raised = is_raised, not is_formula and bool(run.font.superscript) and bool(text.strip())
+            shown += ["^", text] if is_raised and not was_raised else [text]  # 10 to the sixth is not 106
         text = "".join(shown).strip()
         level = paragraph.style.name.removeprefix("Heading ") if paragraph.style.name else ""
         return f"{'#' * int(level)} {text}" if level in set("123456") and text else text

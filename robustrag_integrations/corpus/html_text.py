@@ -10,8 +10,10 @@ from typing import Any
 from robustrag_integrations.corpus.limits import FileError, FileLimits
 from robustrag_integrations.corpus.markup import is_hidden
 
-# What no reader sees, and `nav`, links to other pages.
+# What no reader sees: what stands in for what a browser shows, too; and `nav`, links to other pages.
 _NO_TEXT = ("script", "style", "template", "noscript", "noframes", "iframe", "datalist", "head", "nav")
+_NO_TEXT += ("audio", "video", "canvas", "desc", "metadata")
+_OTHER_FILES = (b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"\x89PNG", b"\xff\xd8\xff")
 _PLAIN = ["a", "img", "b", "strong", "em", "i"]  # whose marks would stand in the middle of an answer
 _COLOUR = re.compile(r"(^|;)\s*color\s*:[^;]*", re.I)
 
@@ -21,13 +23,15 @@ def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[s
     from bs4 import BeautifulSoup
     from markdownify import MarkdownConverter
 
+    if data.startswith(_OTHER_FILES):
+        raise FileError("is not a web page; give it the ending of what it is")
     sys.setrecursionlimit(10_000)  # elements within each other
     try:
         page = BeautifulSoup(data.decode("utf-8-sig"), "lxml")
     except UnicodeDecodeError:
         page = BeautifulSoup(data, "lxml")  # in the encoding that it declares
     title = page.title.get_text(" ", strip=True) if page.title else ""
-    for element in page.find_all(_NO_TEXT):
+    for element in [*page.find_all(_NO_TEXT), *page.find_all("dialog", open=False)]:
         element.decompose()
     left_out = 0
     for element in [] if hidden else page.find_all(True):

@@ -108,9 +108,16 @@ def test_what_can_be_seen_is_kept(tmp_path: Path, shown: str) -> None:
     assert found.skipped == ()
 
 
-def test_what_stands_in_for_frames_is_not_read(tmp_path: Path) -> None:
+def test_what_stands_in_for_something_else_is_not_read(tmp_path: Path) -> None:
     page = "<title>Mill</title><noframes>secret</noframes><iframe>secret</iframe><nav>secret</nav>"
-    assert text(tmp_path / "a.html", page) == "Mill"
+    page += "<video>secret</video><canvas>secret</canvas><dialog>secret</dialog><dialog open>asked</dialog>"
+    assert text(tmp_path / "a.html", page) == "Mill\n\nasked"
+
+
+def test_another_kind_of_file_is_no_page(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_bytes(b"%PDF-1.7 (secret) Tj")
+    with pytest.raises(CorpusError, match="is not a web page; give it the ending of what it is"):
+        read_documents([str(tmp_path / "a.html")])
 
 
 def test_a_page_of_scripts_says_so(tmp_path: Path) -> None:
@@ -170,6 +177,22 @@ def test_a_word_file_is_read_with_headings_tables_links_boxes_and_insertions(tmp
     formula = f'<m:oMath xmlns:m="{math}"><m:r><m:t>x=2</m:t></m:r></m:oMath>'
     body += f"<w:sdt><w:sdtContent>{p(r('a field ') + formula)}</w:sdtContent></w:sdt>"
     assert text(path, docx_of(body)) == "is on\n\nin a box\n\na field x=2"
+
+
+def test_raised_figures_are_no_further_digits(tmp_path: Path) -> None:
+    raised = '<w:vertAlign w:val="superscript"/>'
+    power = p(r("10") + r("1", raised) + r("2", raised) + r(" units") + r("", raised))
+    assert text(tmp_path / "a.docx", docx_of(power)) == "10^12 units"
+
+
+def test_rows_that_are_hidden_or_deleted_are_left_out_and_said(tmp_path: Path) -> None:
+    rows = "".join(
+        f"<w:tr><w:trPr>{mark}</w:trPr><w:tc>{p(r(said))}</w:tc></w:tr>"
+        for mark, said in (("", "seen"), ("<w:hidden/>", "secret"), ('<w:del w:id="1" w:author="a"/>', "gone"))
+    )
+    found = read(tmp_path / "a.docx", docx_of(f"<w:tbl>{rows}</w:tbl>"))
+    assert found.documents[0].text == "| seen |"
+    assert "2 pieces of text that nobody can see" in found.skipped[0].reason
 
 
 @pytest.mark.parametrize(
