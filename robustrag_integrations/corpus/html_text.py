@@ -11,8 +11,8 @@ from robustrag_integrations.corpus.limits import FileError, FileLimits
 from robustrag_integrations.corpus.markup import is_hidden
 
 # What no reader sees: what stands in for what a browser shows, too; and `nav`, links to other pages.
-_NO_TEXT = ("script", "style", "template", "noscript", "noframes", "iframe", "datalist", "head", "nav")
-_NO_TEXT += ("audio", "video", "canvas", "desc", "metadata")
+_NO_TEXT = ["script", "style", "template", "noscript", "noframes", "iframe", "datalist", "head", "nav"]
+_NO_TEXT += ["audio", "video", "canvas", "desc"]
 _OTHER_FILES = (b"%PDF-", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x1f\x8b", b"\x89PNG", b"\xff\xd8\xff")
 _PLAIN = ["a", "img", "b", "strong", "em", "i"]  # whose marks would stand in the middle of an answer
 _COLOUR = re.compile(r"(^|;)\s*color\s*:[^;]*", re.I)
