@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from robustrag_integrations.defenses.decoding import token_choice
 from robustrag_integrations.defenses.keyword import defense as keyword
 from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.defenses.voting import defense as voting
-from robustrag_integrations.plans.asking import Quorum
+from robustrag_integrations.plans.asking import Heard, Quorum
 from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
 from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, list_world, voting_world
 
@@ -88,6 +89,15 @@ def items_need_only_stay(real: Any) -> Any:
     return mistaken
 
 
+def quorum_is_forgotten(real: Any) -> Any:
+    def mistaken(self: Any, outcome: Any) -> Any:
+        careless = copy(self)
+        careless.spare = 99
+        return real(careless, outcome)
+
+    return mistaken
+
+
 IN_RADII: Planted = {
     "a vote too many": (keyword_world, Counted, "radius", lambda real: lambda *a, **k: real(*a, **k) + 1),
     "a vote too many for an option": (voting_world, Counted, "radius", lambda real: lambda *a, **k: real(*a, **k) + 1),
@@ -105,8 +115,8 @@ IN_RADII: Planted = {
     "items need only stay": (list_world, CountedList, "holding", items_need_only_stay),
     "items always stay": (
         list_world, CountedList, "_stays", lambda real: lambda self, key, votes, most, pending=0: all_hold(most)),
-    "groups never fail on purpose": (keyword_world, Quorum, "radius", lambda real: lambda *a: 99),
-    "voters never fail on purpose": (voting_world, Quorum, "radius", lambda real: lambda *a: 99),
+    "groups never fail on purpose": (keyword_world, Heard, "radii", quorum_is_forgotten),
+    "voters never fail on purpose": (voting_world, Heard, "radii", quorum_is_forgotten),
     "a decoding step too many": (
         decoding_world, decoding_plan, "step_radius", lambda real: lambda *a: min(real(*a) + 1, a[-1])),
     "replaced groups take nothing away": (

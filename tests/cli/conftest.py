@@ -14,8 +14,9 @@ from tests.helpers.openai_server import LoopbackServer, obedient_reader
 
 
 @pytest.fixture(autouse=True)
-def _no_environment(no_server_settings: None) -> None:
-    """No test of the command line finds a server in the environment."""
+def _no_environment(no_server_settings: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test of the command line finds a server in the environment, or the width of a terminal."""
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @dataclass

@@ -136,7 +136,7 @@ async def test_what_does_not_fit_is_an_error_with_the_report(style: str) -> None
 
 def test_a_structured_model_is_told_where_the_schema_belongs() -> None:
     for llm in (NativeModel().with_structured_output(City), Reader() | PydanticOutputParser(pydantic_object=City)):
-        with pytest.raises(TypeError, match="llm gives structured output, so that every group"):
+        with pytest.raises(TypeError, match="llm gives structured output, so that every source"):
             create_robust_documents_chain(llm, PROMPT, **FINAL)
         with pytest.raises(TypeError, match="final_llm gives structured output"):
             create_robust_documents_chain(Reader(), PROMPT, final_llm=llm, **FINAL)
