@@ -208,7 +208,7 @@ def index_of(args: argparse.Namespace) -> tuple[Index, tuple[Skipped, ...]]:
         reading = read_documents(args.docs, hidden_text=args.hidden_text)
         chunks = split(reading.documents, args.chunk_size)
     first = sorted(reading.skipped, key=lambda skipped: not skipped.whole)[:MOST_SKIPPED]
-    complain(*(f"skipped: {skipped.reason}" for skipped in first))
+    complain(*(f"{'skipped' if skipped.whole else 'left out'}: {skipped.reason}" for skipped in first))
     if len(reading.skipped) > MOST_SKIPPED:
         complain(f"skipped: and {len(reading.skipped) - MOST_SKIPPED:,} more")
     if args.embedding is None:

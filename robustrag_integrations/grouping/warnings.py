@@ -105,7 +105,10 @@ def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     if not groups:
         return ["there are no passages: nothing was retrieved, or a filter left nothing, and the answer abstains"]
     if len(groups) > 1:
-        return ["only 2 sources: neither can be outvoted; retrieve from more sources, or set min_groups"]
+        first, second = sorted(groups, key=lambda group: -group.weight)
+        alike = first.weight == second.weight
+        decides = "neither can be outvoted" if alike else f"the votes of one ({_named([first])}) decide"
+        return [f"only 2 sources: {decides}; retrieve from more sources, or set min_groups"]
     passages = count_of(len(groups[0].passages), "passage")
     return [f"one source ({_named(groups)}; {passages}) decides alone; retrieve from more sources, or set min_groups"]
 

@@ -364,7 +364,7 @@ def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
         return []
     return [
         f"the passages of {sum(truncated)} of {len(truncated)} sources were cut to fit the model's context; of a file "
-        "that is too long, keep fewer passages (per_origin=)"
+        "that is too long, keep fewer passages"
     ]
 
 

@@ -244,16 +244,14 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
         return group.origins or tuple(p.id or f"source {place + 1}" for p in group.passages)
 
     others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
-    none = made.answering and not made.shown
+    why = f"no item is given by more than half of the {made.answering} sources that list anything"
+    why = f"{why}, and by" if made.answering > 1 else "one source alone lists anything, and an item takes"
     answer = inputs.answer(
         text_of(made.shown.values()),
         groups=heard.reports(said),
         claims=made.claims(made.shown, names, heard.spare),
-        warnings=(
-            f"no item is given by more than half of the {made.answering} sources that list anything, and by "
-            f"{made.min_support} of them (min_support); evidence['left_out'] has who gives what",
-        )
-        if none
+        warnings=(f"{why} {made.min_support} (min_support); retrieve from more sources",)
+        if made.answering and not made.shown
         else (),
         evidence={
             "counts": {made.wording(key): made.counts[key] for key in [*made.shown, *others][:200]},

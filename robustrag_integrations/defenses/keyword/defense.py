@@ -132,7 +132,7 @@ def _warnings(tally: Tally, groups: int, unit: str) -> list[str]:
             f"with {count_of(tally.answering, 'answering source')} the threshold is {tally.needed}: one source alone "
             "decides what is kept; raise alpha= and beta=, or retrieve more passages"
         )
-    if len(answering) > 1 and not tally.kept:
+    if answering and not tally.kept:
         most = max(tally.counts.values(), default=0)
         found.append(
             f"no keyword has the {tally.needed} {unit} that it takes ({tally.threshold.in_words}): the most is {most}"
