@@ -211,6 +211,6 @@ def method_of(name: object) -> Method:
     if found is None:
         why = "is a baseline of robustrag eval and ask" if name in tuple(BASELINES) else "is unknown"
         near = nearest_of(name, METHODS) if isinstance(name, str) else None
-        hint = "" if near is None else f"did you mean {near!r}? "
-        raise ValueError(f"aggregation={name!r:.60} {why}; {hint}use one of {', '.join(map(repr, METHODS))}")
+        hint = "use one" if near is None else f"did you mean {near!r}? It is one"
+        raise ValueError(f"aggregation={name!r:.60} {why}; {hint} of {', '.join(map(repr, METHODS))}")
     return found
