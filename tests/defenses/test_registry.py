@@ -43,7 +43,7 @@ def test_reading_the_table_loads_no_numpy_and_no_torch() -> None:
 
 
 def test_an_unknown_method_or_task_is_named_with_what_there_is() -> None:
-    with pytest.raises(ValueError, match=r"'kyword' is unknown; did you mean 'keyword'\? It is one of 'keyword', 'decoding', 'voting'"):
+    with pytest.raises(ValueError, match=r"'kyword' is unknown; did you mean 'keyword'\? It is one of 'keyword', "):
         method_of("kyword")
     with pytest.raises(ValueError, match=r"'radar' is a baseline of robustrag eval and ask; use one of 'keyword'"):
         method_of("radar")
