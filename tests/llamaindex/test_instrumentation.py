@@ -95,7 +95,8 @@ async def test_one_response_and_one_prediction_are_sent_as_stock_sends_them(
             assert "".join([piece async for piece in response.async_response_gen()]) == "Paris"
         assert str(response) == "Paris"
         own = [event for event in events.found if type(event).__name__.removesuffix("Event") in KINDS]
-        sent.append([type(event).__name__ for event in own])
+        names = [type(event).__name__ for event in own]
+        sent.append(sorted(names) if streaming else names)  # when a stream is begun differs between versions
     assert sent[0] == sent[1]
     [started] = [event for event in own if isinstance(event, GetResponseStartEvent)]
     assert (started.query_str, started.text_chunks) == (QUESTION, texts)
