@@ -17,7 +17,7 @@ from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
-from robustrag_integrations._util.checks import check_flag, nearest_of
+from robustrag_integrations._util.checks import check_flag, refuse_misspelt
 from robustrag_integrations.answers.answer import Reader, checked_reader
 from robustrag_integrations.defenses.agreement.lists import ListSettings
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
@@ -223,9 +223,7 @@ def create_reporting_chain(
 
     `own` are the keyword arguments of these, one of which may have been meant.
     """
-    for name in options:
-        if (near := nearest_of(name, [*own, *RobustOptions.__annotations__])) in own:
-            raise TypeError(f"unknown arguments {name}; did you mean {near}?")
+    refuse_misspelt(options, own, RobustOptions.__annotations__)
     if read_by_model:
         if options.get("reader", "model") == "people":
             raise ValueError("reader='people': a model reads these answers; leave reader out")

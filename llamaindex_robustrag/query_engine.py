@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
 from typing import Any
@@ -20,7 +20,7 @@ from typing_extensions import Unpack
 
 from llamaindex_robustrag.llm import steers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
-from robustrag_integrations._util.checks import nearest_of
+from robustrag_integrations._util.checks import refuse_misspelt
 from robustrag_integrations._util.errors import RobustRAGError, TooFewVotesError
 from robustrag_integrations.models.base import TextModel
 
@@ -112,13 +112,9 @@ def check_parts(retriever: object, node_postprocessors: object) -> None:
         raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; give index.as_retriever()")
 
 
-def check_names(given: Iterable[str], own: Iterable[str]) -> None:
+def check_names(given: Collection[str], own: Iterable[str]) -> None:
     """Raise TypeError for a name that is a misspelt argument of a factory's own."""
-    own = set(own) - {"settings"}
-    for name in given:
-        near = nearest_of(name, [*sorted(own), *SynthesizerOptions.__annotations__])
-        if near in own:
-            raise TypeError(f"unknown arguments {name}; did you mean {near}?")
+    refuse_misspelt(given, sorted({*own} - {"settings"}), SynthesizerOptions.__annotations__)
 
 
 def _check_robust(synthesizer: object) -> None:

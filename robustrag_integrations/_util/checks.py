@@ -54,11 +54,18 @@ def check_at_least(least: int, **numbers: object) -> None:
             raise ValueError(f"{name}={number!r:.60} must be a whole number of at least {least}{up_to}")
 
 
-def nearest_of(name: str, names: Collection[str]) -> str | None:
-    """Return the name that was probably meant by a misspelt one; None if none is near."""
+def nearest_of(name: str, names: Collection[str], least: float = 0.6) -> str | None:
+    """Return the name that was probably meant by a misspelt one; None if none is as like it (0 to 1)."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(name, names, 1)), None)
+    return next(iter(get_close_matches(name, names, 1, least)), None)
+
+
+def refuse_misspelt(names: Collection[str], own: Collection[str], others: Collection[str]) -> None:
+    """Raise TypeError for a name that is nearer to an argument of a function's own than to those that it passes on."""
+    for name in names:
+        if (near := nearest_of(name, [*own, *others])) in own:
+            raise TypeError(f"unknown arguments {name}; did you mean {near}?")
 
 
 def refuse_unknown(

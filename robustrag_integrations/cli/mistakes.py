@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
+from robustrag_integrations._util.checks import nearest_of
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.grouping.votes import RULES
 
 
 def did_you_mean(typed: str, known: Iterable[str]) -> str:
     """Return a question with the name that is near to what was typed; empty if none is."""
-    near = get_close_matches(typed, list(known), 1, cutoff=0.65)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = nearest_of(typed, list(known), 0.65)
+    return f"; did you mean {near}?" if near else ""
 
 
 def mistake(parser: argparse.ArgumentParser, words: Sequence[str], unknown: Sequence[str]) -> str:

@@ -312,7 +312,7 @@ def ask_final(
         ModelError: the call failed, or the answer was cut.
     """
     try:
-        [response] = yield Ask((replace(prompt, hidden=not shown),), "final", shown, whole)
+        [response] = yield Ask((prompt,), "final", shown, whole)
         answer = final_answer(response, cut_replies)
     except ModelError as error:
         if heard is not None:

@@ -91,8 +91,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
         if holds_back and isinstance(request, Emit):
             return None
         if holds_back and isinstance(request, Ask):
-            hidden = tuple(replace(prompt, hidden=True) for prompt in request.prompts)
-            request = replace(request, prompts=hidden, shown=False)
+            request = replace(request, shown=False)
         is_shown |= isinstance(request, Emit) or (
             isinstance(request, Ask) and request.role == "final" and request.shown
         )

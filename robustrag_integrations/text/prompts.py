@@ -43,14 +43,12 @@ class Prompt:
             and the only part that may be cut to fit; None when there is none. What is before it is every group's.
         fixed: the number of characters at its start that come from the template alone, the same for every question.
         blank: True if its passages hold nothing to read: models that are asked prompt by prompt leave it out.
-        hidden: True if nobody is shown the reply to it as it comes.
     """
 
     text: str
     context: tuple[int, int] | None = None
     fixed: int = 0
     blank: bool = field(default=False, compare=False)
-    hidden: bool = field(default=False, compare=False, repr=False)
 
     def without_context(self) -> Prompt:
         """Return the prompt of an empty context: what all groups have around their passages."""

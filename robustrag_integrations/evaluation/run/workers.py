@@ -51,16 +51,13 @@ def make_rows(jobs: Iterable[Job], on_row: Callable[[Row], None], executor: Exec
             row = _row_of(future)
             on_row(row)
             submit(1)
-    except (KeyboardInterrupt, WorkerError):
+    except BaseException as error:
         for future in waiting:
             future.cancel()
-        for future in waiting:
+        came = waiting if isinstance(error, (KeyboardInterrupt, WorkerError)) else ()
+        for future in came:
             if future.done() and not future.cancelled() and future.exception() is None:
                 on_row(future.result())
-        raise
-    except BaseException:
-        for future in waiting:
-            future.cancel()
         raise
 
 
@@ -78,5 +75,7 @@ def row_on_worker(job: Job, cache: str | None) -> Row:
     """Make one row in the worker that calls this, whose models and defences stay loaded for the next one."""
     engines: dict[str | None, LocalEngine] = _OF_THREAD.__dict__.setdefault("engines", {})
     rows: list[Row] = []
-    engines.setdefault(cache, LocalEngine(cache)).run([job], rows.append)
+    if cache not in engines:
+        engines[cache] = LocalEngine(cache)
+    engines[cache].run([job], rows.append)
     return rows[0]

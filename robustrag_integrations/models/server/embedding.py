@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import presentable, secrets_of
@@ -60,20 +60,17 @@ class ServedEmbedding:
         return [None] if len(texts) == 1 else [row for text in texts for row in self._rows([text])]
 
     def _asked(self, texts: list[str]) -> list[list[float]]:
+        request = {"model": self._model, "input": texts, "encoding_format": "float"}
+        read = partial(_vectors, count=len(texts))
+
+        @retry(
+            retry=retry_if_exception(may_pass),
+            stop=stop_after_attempt(3),
+            wait=wait_random_exponential(0.5, 20),
+            reraise=True,
+        )
         async def asked() -> list[list[float]]:
-            request = {"model": self._model, "input": texts, "encoding_format": "float"}
-            tries = AsyncRetrying(
-                retry=retry_if_exception(may_pass),
-                stop=stop_after_attempt(3),
-                wait=wait_random_exponential(0.5, 20),
-                reraise=True,
-            )
-            async for attempt in tries:
-                with attempt:
-                    read = partial(_vectors, count=len(texts))
-                    sent = self._connection.reply(request, read, largest=_LARGEST_REPLY)
-                    return await asyncio.wait_for(sent, _SECONDS)
-            raise AssertionError  # the last attempt raises
+            return await asyncio.wait_for(self._connection.reply(request, read, largest=_LARGEST_REPLY), _SECONDS)
 
         try:
             return BACKGROUND.run(asked())
