@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import re
 
 from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer, ask_report
+from robustrag_integrations.answers.answer import ANSWERING, ask_report
 from robustrag_integrations.cli.options import Answering, add_answering, some_text
 from robustrag_integrations.cli.output import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError, complain, show_json, working
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
 from robustrag_integrations.grouping.passages import PASSAGE
+from robustrag_integrations.replies.reading import fitting_task
 
 DESCRIPTION = """\
 Ask the model about each source of your documents alone, and answer with what enough
@@ -41,11 +41,6 @@ BASIC = frozenset({
 })  # fmt: skip
 
 
-_PARTS = re.compile(r"[,;]\s|\n")
-_ITEM = 5  # words of an item of a list
-_SHORT = 8  # words of a short answer
-
-
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("question", type=some_text, metavar="QUESTION", help="the question, in quotes")
@@ -53,18 +48,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     about = "the options of a multiple-choice question"
     parser.add_argument("--choices", nargs="+", type=some_text, metavar="TEXT", help=about)
     parser.add_argument("--json", action="store_true", help="print data instead of text")
-
-
-def fitting_task(answer: RobustAnswer) -> tuple[str, str] | None:
-    """Return the task that fits what most sources said, and what that is; None where it was short, or nothing."""
-    said = [group.response for group in answer.groups if group.response and group.status in ANSWERING]
-    parts = [[part for part in _PARTS.split(text) if part.strip()] for text in said]
-    listing = [len(items) > 2 and max(len(item.split()) for item in items) <= _ITEM for items in parts]
-    if said and 2 * sum(listing) > len(said):
-        return "list", "several items each"
-    if said and 2 * sum(len(text.split()) > _SHORT for text in said) > len(said):
-        return "long_form", "sentences"
-    return None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,8 +75,10 @@ def run(args: argparse.Namespace) -> int:
         show_json(ask_report(asked.model.description, answer, passages, skipped))
     else:
         print(answer.explain())
-        if answer.abstained and asked.task is None and (task := fitting_task(answer)):
-            complain(f"note: sources gave {task[1]} rather than a short answer: try --task {task[0]}")
+        said = [group.response for group in answer.groups if group.response and group.status in ANSWERING]
+        if answer.abstained and asked.task is None and (task := fitting_task(said)):
+            gave = "several items each" if task == "list" else "sentences"
+            complain(f"note: sources gave {gave} rather than a short answer: try --task {task}")
     if asked.rules.by != PASSAGE and len(answer.groups) == 1 < len(passages) and asked.defense in METHODS:
         complain(
             "note: all passages found share one vote; --group-by passage gives a vote to each, where they have "

@@ -6,6 +6,7 @@ model write costs the group of that passage alone.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -133,3 +134,16 @@ def _read(response: Response) -> tuple[Response, str | None]:
     if not parts.answer.strip() and (chars or not response.abstains):
         return replace(answer, abstains=True, note=_NO_ANSWER if chars else _EMPTY), None
     return answer, None
+
+
+_PARTS = re.compile(r"(?:[;،、，；]|,(?!\d)|\n)\s*")
+_ITEM = 5  # words of an item of a list
+_LONG = 40  # characters of a reply; short answers have a few words
+
+
+def fitting_task(replies: Sequence[str]) -> Literal["list", "long_form"] | None:
+    """Return the task that fits most replies that agree on no short answer, by their form; None for short ones."""
+    items = [[part for part in _PARTS.split(text) if part.strip()] for text in replies]
+    if 2 * sum(len(own) > 1 and max(len(part.split()) for part in own) <= _ITEM for own in items) >= len(replies) > 0:
+        return "list"
+    return "long_form" if 2 * sum(len(text) > _LONG for text in replies) >= len(replies) > 0 else None

@@ -15,7 +15,6 @@ the radius 0 and goes into no prompt, so that nothing rests on confidence but wh
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +46,7 @@ from robustrag_integrations.plans.asking import Heard, PlanInput, ask_final, ask
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Score, Steps
 from robustrag_integrations.replies.keys import object_holds, scored_text
+from robustrag_integrations.replies.reading import fitting_task
 from robustrag_integrations.text.languages import language_of, stop_words
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
@@ -269,21 +269,15 @@ def _warnings(outcome: Outcome, answer: RobustAnswer) -> tuple[str, ...]:
     return (
         f"no answer is given by {count_of(count.rule.min_support, 'source')} (min_support): {answering} answered"
         + (", each something else" if answering > 1 else "")
-        + _step([own.text for own in outcome.said if own is not None]),
+        + _STEPS[fitting_task([own.text for own in outcome.said if own is not None])],
     )
 
 
-def _step(texts: Sequence[str]) -> str:
-    """What to do where replies disagree because they are long, or lists, by their form alone."""
-    if 2 * sum(len(text) > _LONG for text in texts) >= len(texts):
-        return "; a long answer wants task='long_form'"
-    if 2 * sum(_PARTS.search(text) is not None for text in texts) >= len(texts):
-        return "; a question for several things wants task='list'"
-    return ""
-
-
-_PARTS = re.compile(r"[,;،、，；]\s*\S|\n\s*\S")
-_LONG = 40  # characters of a reply; short answers have a few words
+_STEPS = {
+    "list": "; a question for several things wants task='list'",
+    "long_form": "; a long answer wants task='long_form'",
+    None: "",
+}
 ANY_KEY = "can have any answer win"
 ANY_FORM = "can decide how the answer is written"
 ANY_SOLE = "can be the only one that is heard, and have any text shown"
