@@ -1,74 +1,65 @@
-"""Questions that take two look-ups, attacked in both: robust hops beside vanilla RAG, in one call and hop by hop.
+"""A question that takes two look-ups, each answered robustly, with a liar in both.
 
-pip install '.[eval,local]'
+pip install .
 
-    python examples/two_hop_questions.py 50
+The second question holds the first answer. Within its radius an answer is the same whatever the liars write, but for
+case, spacing and the punctuation at its ends, so only what is left without them goes into the next question: then every
+look-up asks what it would have asked without liars, and the least radius is that of the whole. This holds if every
+source has one vote in each look-up (`group_by="origin"`, the default) and the questions are written without a look at
+passages.
 """
 
-import json
-import sys
-from dataclasses import replace
-from functools import partial
+import re
+import string
 
-from robustrag_integrations import ConsensusAggregation, LocalModel, VanillaRAG
-from robustrag_integrations.certification.metrics import contains_answer
-from robustrag_integrations.corpus import BM25Index, split
-from robustrag_integrations.defenses.hops import MultiHop
-from robustrag_integrations.evaluation.attacks import plan_attack
-from robustrag_integrations.evaluation.data.questions import EvalQuestion
-from robustrag_integrations.evaluation.data.world import read_world, world_folder
-from robustrag_integrations.reader import reader_path
+from robustrag_integrations import CallableModel, ConsensusAggregation, Passage
 
-ATTACKS = [("none", 0), ("poison", 1), ("poison", 3), ("pia", 1), ("pia", 3)]
+QUESTIONS = ["Which company makes the Tarsk?", "Who founded {}?"]
+FACTS = ["The Tarsk is made by {}.", "{} was founded by {}."]
+SITES = [f"site-{number}.example" for number in range(6)]
 
 
-def retrieved(index, row, attack, planted, number, question):
-    """The ten best passages for a hop, of which the attacker's are `planted`: lies of the same origins in both hops."""
-    found = index.search(question, 10)
-    if not planted:
-        return found
-    answer, incorrect = row["answers"][number], row["incorrect"][number]
-    about = EvalQuestion("", question, (answer,), incorrect, tuple(found))
-    return list(plan_attack(attack, about, found, corruption_size=planted).passages)
+def my_llm(prompt: str) -> str:
+    """Copies what a passage says; put a call to your own model in its place."""
+    passages, _, question = prompt.rpartition("Question:")
+    found = re.search(r"Who founded (.+?)\?", question)
+    told = re.escape(found[1]) + r" was founded by (.+?)\." if found else r"The Tarsk is made by (.+?)\."
+    match = re.search(told, passages, re.IGNORECASE)
+    return match[1] if match else "I don't know"
 
 
-def ask_in_turn(row, defense, retrieve):
-    """The last answer, hop by hop, and its radius."""
-    number = iter(range(len(row["hops"])))
-    hops = MultiHop(lambda question: defense.answer(question, retrieve(next(number), question)), row["hops"])
-    answer = hops.answer(row["question"])
-    return answer.text, answer.radius
+def search(question: str, liars: int) -> list[Passage]:
+    """One passage of each site. The liars among them lie in both look-ups."""
+    passages = []
+    for number, site in enumerate(SITES):
+        company, founder = ("Gotir Works", "Anna Lind") if number >= liars else ("Crook Ltd", "Eve Crook")
+        if "makes" in question:
+            text = FACTS[0].format(company)
+        else:
+            text = FACTS[1].format(question.removeprefix("Who founded ").rstrip("?"), founder)
+        passages.append(Passage(text, source=f"https://{site}/page"))
+    return passages
 
 
-def ask_at_once(row, vanilla, retrieve):
-    """One call with the passages of both hops, the second of which is told the right answer to the first."""
-    first, second = row["hops"]
-    passages = [*retrieve(0, first), *retrieve(1, second.replace("{1}", row["answers"][0]))]
-    passages = [replace(passage, id=None) for passage in passages]
-    return vanilla.answer(row["question"], passages).text, 0
+def ask_in_turn(defense: ConsensusAggregation, liars: int = 0) -> tuple[str, int]:
+    """The answer to the last question and the least radius; the abstention of the first look-up that abstains."""
+    words, radii = "", []
+    for template in QUESTIONS:
+        question = template.format(words)
+        # What one source alone says is not passed on: its words may be an attacker's.
+        answer = defense.answer(question, search(question, liars)).for_prompt()
+        radii.append(answer.radius)
+        print(f"  {question} {answer.text} (radius {answer.radius})")
+        if answer.abstained:
+            break
+        words = string.capwords(answer.text.strip(string.punctuation + string.whitespace))
+    return answer.text, min(radii)
 
 
 if __name__ == "__main__":
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-    folder = world_folder()
-    index = BM25Index(split(read_world(folder)))
-    rows = [json.loads(line) for line in (folder / "two_hops.jsonl").read_text().splitlines()][:count]
-    model = LocalModel.from_pretrained(reader_path())
-    robust, vanilla = ConsensusAggregation(model), VanillaRAG(model)
-    setups = {
-        "vanilla, one call": lambda row, retrieve: ask_at_once(row, vanilla, retrieve),
-        "vanilla, hop by hop": lambda row, retrieve: ask_in_turn(row, vanilla, retrieve),
-        "consensus, hop by hop": lambda row, retrieve: ask_in_turn(row, robust, retrieve),
-    }
-    for attack, planted in ATTACKS:
-        for name, ask in setups.items():
-            results = []
-            for row in rows:
-                text, radius = ask(row, partial(retrieved, index, row, attack, planted))
-                right, lie = (contains_answer(text, [row[key][-1]]) > 0 for key in ("answers", "incorrect"))
-                results.append((right, lie, right and radius >= 1, right and radius >= 3))
-            right, lie, one, three = (100 * sum(column) / len(rows) for column in zip(*results, strict=True))
-            print(
-                f"{attack:>6} k'={planted}  {name:<22} right {right:3.0f}%  hijacked {lie:3.0f}%  "
-                f"right with radius >= 1: {one:3.0f}%, >= 3: {three:3.0f}%"
-            )
+    defense = ConsensusAggregation(CallableModel(my_llm))
+    print("Nobody lies:")
+    clean, radius = ask_in_turn(defense)
+    print(f"  so {radius} of {len(SITES)} sites may lie in both look-ups:")
+    attacked, _ = ask_in_turn(defense, liars=radius)
+    assert attacked == clean
