@@ -14,12 +14,12 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Literal
 
 from robustrag_integrations._util.normalise import few_marks, plain_words, signed_words
 from robustrag_integrations.answers.wording import says_only
 from robustrag_integrations.text.answer_text import LEAD, answer_text, unboxed
-from robustrag_integrations.text.languages import WORDS, asks_for_something_else
+from robustrag_integrations.text.languages import NO, VERDICTS, WORDS, YES, asks_for_something_else
 
 _FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.S)
 _PAIRS = [(mark, mark) for mark in ("**", '"', "'")] + [
@@ -27,7 +27,17 @@ _PAIRS = [(mark, mark) for mark in ("**", '"', "'")] + [
 ]
 _ARTICLES = frozenset({"a", "an", "the", "An", "The"})  # "A" is a letter, a grade, a blood group
 _LAST = re.compile(r"(?<=[^\W_])[.,;。，、]+\Z")
-_VERDICTS = frozenset(WORDS["verdicts"])
+_YES, _NO = YES.union(WORDS["yes elsewhere"]), NO.union(WORDS["no elsewhere"])
+_VERDICT = re.compile(
+    r"(?P<word>{})(?![\w'’])"
+    r"(?:\s*(?:\Z|[,;!。，、！；،؛。।(—–]|\.(?!\s*\d)|(?<!예)(?<!ano):\s+(?!\d)|-\s)|\s+(?:{})(?![\w-]))".format(
+        *(
+            "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+            for words in (_YES | _NO, WORDS["verdict goes on"])
+        )
+    ),
+    re.I,
+)
 _CODE = re.compile(r"(?:\A|\s)-{1,2}\w|[_/\\=|<>{}\[\]$#@~^`*]|\w\(")  # case means something there
 _SHORTEST_FOLDED = 4  # letters; of shorter words case may be all: mW and MW, US and us
 _LONGEST_SCORED = 200  # characters
@@ -72,13 +82,23 @@ def key_of(answer: str) -> str | None:
     return unicodedata.normalize("NFC", " ".join(words)) or None
 
 
+def verdict_of(answer: str) -> Literal["yes", "no"] | None:
+    """Return the verdict with which a whole answer, or its key, begins: "Yes, on Fridays", "Nein.", "不是".
+
+    The word stands alone, before punctuation, or before a word that goes on with it ("No they may not"). "No one",
+    "No. 5", "No-fly zone", "Yes and no" and "네 가지" (four kinds) begin with none.
+    """
+    found = _VERDICT.match(answer)
+    return None if found is None else "yes" if found["word"].casefold() in _YES else "no"
+
+
 def _folded(word: str, *, first: bool) -> str:
     letters = word.rstrip(".,;:!?")
     if letters.casefold() in ("yes", "no"):
         return word.casefold()
     if not letters.isalpha() or letters[1:] != letters[1:].lower() or "ß" in letters:
         return word
-    if len(letters) >= _SHORTEST_FOLDED or letters.casefold() in _VERDICTS:
+    if len(letters) >= _SHORTEST_FOLDED or letters.casefold() in VERDICTS:
         return word.casefold()
     return word[0].lower() + word[1:] if first and len(letters) > 1 else word
 

@@ -29,11 +29,13 @@ from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from robustrag_integrations._util.normalise import compatible
 from robustrag_integrations.text.answer_text import answer_text, unboxed, without_citations
 from robustrag_integrations.text.languages import scripts_of, sections_of
+from robustrag_integrations.text.prompts import ABSTENTION
+from robustrag_integrations.text.reasoning import parts_of
 
 _DENIALS = Path(__file__).with_name("denials")
 _NAMED = re.compile(r"\{([a-z_]+)\}")
@@ -138,6 +140,7 @@ _MOST_CLAUSES = 40
 _MOST_CHUNKS = 3  # of a sentence whose denial commas cut in pieces
 
 _STRAIGHT = str.maketrans("’‘ʼ`´“”„«»「」『』《》*_", "'" * 5 + '"' * 11 + "  ")
+_MARKS = frozenset("\"'’‘ʼ`´“”„«»「」『』《》*_")  # around a phrase, and apostrophes
 _QUOTED = re.compile(r'"[^"]*"')
 # "The prize went to I Don't Know": three capitalised words or more within a sentence, one of which denies.
 _TITLE = re.compile(
@@ -215,6 +218,34 @@ def is_abstention(response: str) -> bool:
     return denied
 
 
+def silence_of(reply: str, phrases: Sequence[str] = (ABSTENTION,)) -> Literal["silent", "abstains"] | None:
+    """Tell whether a reply is silence, an abstention by its words alone, or an answer (None).
+
+    Silence begins with one of these phrases, which the model was asked for, and says nothing else: "I don't know. The
+    handbook does not mention it." Case, accents, quotation marks and the form of an apostrophe make no difference. An
+    abstention by its words ("The handbook does not mention it.") is no silence; nor is an empty reply.
+    """
+    text = parts_of(reply).answer
+    begun = _loose(text)
+    for phrase in (_loose(each).rstrip(" .!。") for each in phrases):
+        rest = begun.removeprefix(phrase)
+        if rest != begun and not rest[:1].isalnum() and (not any(map(str.isalnum, rest)) or is_abstention(text)):
+            return "silent"
+    return "abstains" if is_abstention(text) else None
+
+
+def may_begin_phrase(prefix: str, phrases: Sequence[str] = (ABSTENTION,)) -> bool:
+    """True if a reply of which this much has come, reasoning aside, begins or may yet begin with one of these phrases.
+
+    True of every beginning of a reply that is silence; once it is false, it stays so however the reply goes on.
+    """
+    begun = _loose(prefix)
+    for phrase in (_loose(each).rstrip(" .!。") for each in phrases):
+        if phrase.startswith(begun) or (begun.startswith(phrase) and not begun[len(phrase)].isalnum()):
+            return True
+    return False
+
+
 def abstention_of(given: Abstains | Sequence[str] | None) -> Abstains:
     """Return a function as it is; phrases abstain besides what `is_abstention` recognises."""
     if given is None or callable(given):
@@ -241,6 +272,22 @@ def _without_accents(text: str) -> str:
             continue
         out.append(character)
     return unicodedata.normalize("NFC", "".join(out))
+
+
+def _loose(text: str) -> str:
+    """Return a text case-folded, with single spaces, without accents, quotation marks, apostrophes, `*` and `_`.
+
+    Character by character, so that a beginning of a text gives a beginning of what the text gives.
+    """
+    kept: list[str] = []
+    plain = "".join([character for character in text if character not in _MARKS])
+    for character in unicodedata.normalize("NFKD", plain).casefold():
+        if character.isspace():
+            if kept and kept[-1] != " ":
+                kept.append(" ")
+        elif unicodedata.category(character) not in ("Mn", "Cf"):
+            kept.append(character)
+    return "".join(kept)
 
 
 def _bare(text: str) -> str:

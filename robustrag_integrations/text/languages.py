@@ -34,7 +34,8 @@ def listed(words: str) -> list[str]:
 WORDS = {name: " ".join(lines).split() for name, lines in sections_of(Path(__file__).with_name("words.txt")).items()}
 """Lists of words, by the headings of `words.txt`."""
 
-ABOUT_THE_TEXT, NEGATIONS, VERDICTS = (frozenset(WORDS[name]) for name in ("about the text", "negations", "verdicts"))
+ABOUT_THE_TEXT, NEGATIONS, YES, NO = (frozenset(WORDS[name]) for name in ("about the text", "negations", "yes", "no"))
+VERDICTS = YES | NO
 _STOP_WORDS = Path(__file__).with_name("stop_words")
 _RANGES = (
     ("greek", 0x370, 0x3FF), ("cyrillic", 0x400, 0x52F), ("hebrew", 0x590, 0x5FF), ("arabic", 0x600, 0x77F),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustrag_integrations.replies.keys import is_echo, key_of, scored_text, whole_answer
+from robustrag_integrations.replies.keys import is_echo, key_of, scored_text, verdict_of, whole_answer
 from tests.helpers.tables import listed
 
 APART, ALIKE = listed(Path(__file__).with_name("keys.txt"), "apart", "alike")
@@ -68,6 +68,35 @@ def test_what_is_scored_is_a_function_of_the_key_alone_and_short() -> None:
     assert scored_text("supreme court") == "Supreme court"
     assert scored_text(":q!") == ":q!"
     assert scored_text("x" * 201) is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "replies"),
+    [
+        (
+            "yes",
+            "Yes|YES!|yes, on Fridays|Yes it is|Yes (on Fridays)|Yes — if asked|Ja, klar|Oui.|Sí, se puede",
+        ),
+        ("yes", "Да|是的。|是|はい、|네, 됩니다|Evet|نعم|כן|हाँ|Có.|ใช่ครับ"),
+        (
+            "no",
+            "No.|No, they may not|No they may not|No: managers only|No se permite|Nein|Non, jamais|Não|Нет.",
+        ),
+        ("no", "不是|いいえ。|아니요|Hayır|لا، غير|לא|नहीं।|Không|ไม่"),
+        (
+            None,
+            "No one|No. 5|No 5|No-fly zone|No entry|Nobody|none|North|Yes and no|Yes/No|Yesterday|Jakob|Non applicable",
+        ),
+        (
+            None,
+            "对不起|不锈钢|不丹|네 가지|예: 서울|Дания|Hayır kurumu|لا أحد|Không ai|Da Vinci|Ano: 2019|Si|Now|",
+        ),
+    ],
+)
+def test_a_verdict_is_a_word_of_its_own_at_the_beginning(verdict: str | None, replies: str) -> None:
+    assert {reply: verdict_of(reply) for reply in replies.split("|")} == dict.fromkeys(replies.split("|"), verdict)
+    if verdict is not None:
+        assert {verdict_of(key_of(reply) or "") for reply in replies.split("|")} == {verdict}
 
 
 @given(st.text(max_size=60))

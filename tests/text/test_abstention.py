@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from robustrag_integrations.text.abstention import (
     LANGUAGES,
@@ -16,6 +18,8 @@ from robustrag_integrations.text.abstention import (
     hints_of,
     is_abstention,
     language,
+    may_begin_phrase,
+    silence_of,
 )
 from robustrag_integrations.text.answer_text import answer_text, unboxed
 
@@ -121,3 +125,36 @@ def test_a_clause_that_denies_holds_a_hint_of_its_language() -> None:
             if language(name).finds("denies", plain) or language(name).finds("of_source", plain):
                 assert hints_of(*LATIN).search(plain), (name, reply)
                 assert hints_of(name).search(plain), (name, reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("I don't know", "silent"),
+        (" **“I don’t know.”**\n", "silent"),
+        ("I DONT KNOW", "silent"),
+        ("I don't know, the text does not say.", "silent"),
+        ("The text does not say.", "abstains"),
+        ("", "abstains"),
+        ("I don't knowingly lie.", None),
+        ("I don't know, but badges are returned within 30 days.", None),
+        ("30 days", None),
+    ],
+)
+def test_silence_begins_with_the_phrase_that_was_asked_for(reply: str, said: str | None) -> None:
+    assert silence_of(reply) == said
+
+
+def test_silence_has_the_phrases_of_the_user() -> None:
+    assert silence_of("Keine Angabe.", ["I don't know", "keine Angabe!"]) == "silent"
+    assert silence_of("Keine Angabe.") != "silent"
+
+
+@given(
+    st.text(max_size=30), st.sampled_from(["I don't know", "« Je ne sais pas »", "Không biết", "わかりません", "´`"])
+)
+def test_a_beginning_of_silence_may_begin_the_phrase(rest: str, phrase: str) -> None:
+    for reply in (phrase + rest, phrase.upper() + " " + rest, rest):
+        may = [may_begin_phrase(reply[:end], [phrase]) for end in range(len(reply) + 1)]
+        assert may == sorted(may, reverse=True)  # once it cannot, it never can
+        assert may[-1] or silence_of(reply, [phrase]) != "silent"
