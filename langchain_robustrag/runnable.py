@@ -57,7 +57,7 @@ from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.models.base import DecodingModel, TextModel, TwoModels, repeats_of
+from robustrag_integrations.models.base import DecodingModel, TextModel, TwoModels
 from robustrag_integrations.models.caller import CallLimits
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.drivers import (
@@ -356,7 +356,7 @@ class RobustDocuments(OneRun[Any]):
             ),
             getattr(model, "codec", None),
             lambda: model.warnings,
-            repeats=lambda: repeats_of(model),
+            repeats=lambda: model.repeats,
             can_score=getattr(model, "can_score", False),
             accept_sampling=self.calls.accept_sampling,
             markers=self.citation_markers,

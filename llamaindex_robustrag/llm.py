@@ -29,7 +29,7 @@ from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.answers.determinism import Repeats, checked_samples
-from robustrag_integrations.models.base import Response, Role, Scores, Until, not_asked, repeats_of
+from robustrag_integrations.models.base import Response, Role, Scores, Until, not_asked
 from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, checked_timeout, is_busy
 from robustrag_integrations.models.reply import Piece
@@ -119,7 +119,7 @@ class LLMModel(CalledModel):
         if self._samples is not None:
             return Repeats.declared(self._samples)
         if isinstance(llm, TextModelLLM):
-            return repeats_of(llm.model)
+            return llm.model.repeats
         if (given := getattr(llm, "generate_kwargs", None)) is not None:  # transformers, which have a default of theirs
             config = getattr(getattr(llm, "_model", None), "generation_config", None)
             draws = given.get("do_sample", getattr(config, "do_sample", False))

@@ -65,7 +65,7 @@ from robustrag_integrations.defenses.settings_file import Arguments, SettingsLik
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import RULES, VoteRules
-from robustrag_integrations.models.base import TextModel, TwoModels, repeats_of
+from robustrag_integrations.models.base import TextModel, TwoModels
 from robustrag_integrations.models.caller import CallLimits
 from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import DecodingPerformer, Performer, TextPerformer, arun, astream, run, stream
@@ -200,7 +200,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._check_end()
         self._local = local_model_of(self._llm) if self._method.needs_probabilities else None
         self._converse(())
-        doubt = "" if self._calls.accept_sampling else repeats_of(self._model).caveat
+        doubt = "" if self._calls.accept_sampling else self._model.repeats.caveat
         for warning in filter(None, (*self._caveats(), doubt)):
             _log.warning("%s", warning)
 
@@ -360,7 +360,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             (few,) if few else (),
             self._local.codec if self._local is not None else None,
             self._caveats,
-            repeats=lambda: repeats_of(self._model),
+            repeats=lambda: self._model.repeats,
             can_score=getattr(self._model, "can_score", False),
             accept_sampling=self._calls.accept_sampling,
             markers=self._markers,

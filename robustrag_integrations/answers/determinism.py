@@ -7,8 +7,8 @@ when it does not (`Promise`), and both together make what the answer carries (`D
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 State = Literal["deterministic", "samples", "unknown"]
 Scope = Literal["every_run", "this_run", "final_prompt", "nothing"]
@@ -19,38 +19,26 @@ class Repeats:
     """Whether a model gives the same reply to the same prompt again, and how that is known.
 
     It `samples` if replies to equal prompts differ, for whatever reason. `why` is the evidence, of an `unknown` one the
-    reason to doubt it, if there is one; `probe` is what a repeat probe of the model saw (`robustrag probe`).
+    reason to doubt it, if there is one.
     """
 
     model: State = "unknown"
     why: str = ""
-    probe: str = ""
 
     @classmethod
     def declared(cls, samples: bool) -> Repeats:
         """Return what a user says of a model."""
         return cls("samples" if samples else "deterministic", f"declared by samples={samples}")
 
-    def after(self, probe: Mapping[str, Any]) -> Repeats:
-        """Add the findings of a repeat probe: differences settle it; that none was seen proves nothing."""
-        differed = probe["differed"]
-        seen = f"a probe compared {probe['compared']} replies to equal prompts: {differed or 'none'} differed"
-        return replace(self, model="samples" if differed else self.model, probe=seen)
-
     def with_other(self, other: Repeats) -> Repeats:
         """Return the worse of two models that make one answer together."""
         return max(self, other, key=lambda each: ("deterministic", "unknown", "samples").index(each.model))
 
     @property
-    def evidence(self) -> str:
-        """All that is known of it."""
-        return "; ".join(filter(None, [self.why, self.probe]))
-
-    @property
     def caveat(self) -> str:
         """What answers warn of: the model samples, or there is a reason to think that it might; else empty."""
         if self.model == "samples":
-            named = f" ({self.evidence})" if self.evidence else ""
+            named = f" ({self.why})" if self.why else ""
             return f"the model samples{named}: another run may give another answer"
         if self.model == "unknown" and self.why:
             return f"it is not known whether the model repeats itself ({self.why}): another run may give another answer"
@@ -126,7 +114,7 @@ class Determinism:
             scope, words = promise.scope, f"{whichever} changes {promise.fixed}, {promise.given}{remark}"
         if min_radius and scope != "nothing":
             words += f"; an abstention may take its place (min_radius={min_radius})"
-        return cls(repeats.model, repeats.evidence or cls.why, scope, words)
+        return cls(repeats.model, repeats.why or cls.why, scope, words)
 
 
 UNKNOWN = Determinism()

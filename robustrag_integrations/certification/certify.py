@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
 from robustrag_integrations.certification.metrics import GuardedMetric, Metric
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.models.base import FinalAnswers, Model, TextModel, repeats_of
+from robustrag_integrations.models.base import FinalAnswers, Model, TextModel
 from robustrag_integrations.plans.drivers import arun, run
 from robustrag_integrations.plans.requests import Ask
 
@@ -52,7 +52,7 @@ class Certifier(ABC):
     def warnings(self) -> list[str]:
         """Weaknesses of the certificate that come from the model and the metric."""
         found = list(self.model.warnings)
-        repeats = repeats_of(self.model)
+        repeats = self.model.repeats
         if repeats.model != "deterministic":
             unknown = "not declared whether the model repeats itself (samples=False declares that it does)"
             found.append(f"{repeats.caveat or unknown}; the certificate is about the replies seen")
@@ -145,7 +145,7 @@ class _TextCertifier(Certifier):
 
 def refuse_sampling(model: Model) -> None:
     """Raise ValueError if the model samples."""
-    if (repeats := repeats_of(model)).model == "samples":
+    if (repeats := model.repeats).model == "samples":
         raise ValueError(
             f"{repeats.caveat}, so that no certificate would hold; certify with a model at temperature 0, declared by "
             "samples=False. What holds for one that samples: answer.determinism, and expected certified accuracy in "

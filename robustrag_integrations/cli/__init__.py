@@ -30,8 +30,7 @@ COMMANDS = {
     "certify": "the score that no attacker can get below, for a data set",
     "eval": "the paper's evaluation on your data and model: attacks, certificates, tables",
     "report": "a run as one page to read and to share",
-    "probe": "does this model repeat itself?",
-    "doctor": "what is installed, what is missing, what the probes find: the first thing in a report on a defect",
+    "doctor": "what is installed, what is missing, how this machine computes: attach it to bug reports",
 }
 """The commands, each a module of this package with `DESCRIPTION`, `EPILOG`, `add(parser)` and `run(args)`.
 
@@ -44,7 +43,7 @@ examples:
   robustrag ask "Who runs the mill?" --docs notes/   ask your own documents
   robustrag eval --limit 5                           attacks, scores and tables, as in the paper
 
-exit codes: 0 done, 1 failure, 2 wrong usage, 3 no answer (abstained), 4 the probed model does not repeat itself
+exit codes: 0 done, 1 failure, 2 wrong usage, 3 no answer (abstained)
 """
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 from robustrag_integrations._util.checks import check_flag, refuse_unknown
@@ -27,7 +26,7 @@ from robustrag_integrations.defenses.settings_file import Arguments, SettingsLik
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
-from robustrag_integrations.models.base import TextModel, repeats_of
+from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import (
     AnswerStream,
@@ -121,7 +120,7 @@ class Defense(ABC):
             self.rules,
             codec=getattr(self.model, "codec", None),
             model_caveats=lambda: getattr(self.model, "warnings", ()),
-            repeats=partial(repeats_of, self.model),
+            repeats=lambda: self.model.repeats,
             can_score=getattr(self.model, "can_score", False),
             accept_sampling=self.accept_sampling,
         )

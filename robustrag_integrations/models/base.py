@@ -96,8 +96,6 @@ def not_asked(*, cancelled: bool = False) -> Response:
 class Model:
     """The base class of all language models."""
 
-    probe: Mapping[str, Any] | None = None  # the summary of a repeat probe, where one was made; answers carry it
-
     @property
     def numerics(self) -> Mapping[str, Any]:
         """The numeric settings of its replies (`dtype`, `device`), for certificates; empty where unknown."""
@@ -178,7 +176,7 @@ class TextModel(Model, ABC):
     @property
     def deterministic(self) -> bool:
         """True unless the model is known to sample; a certificate needs the same text for the same prompt."""
-        return repeats_of(self).model != "samples"
+        return self.repeats.model != "samples"
 
     @property
     def window(self) -> int | None:
@@ -198,11 +196,6 @@ class TextModel(Model, ABC):
     def finals(self) -> FinalAnswers:
         """Return the answerer of a certification's many final prompts, each answered as if asked alone."""
         return FinalAnswers(self)
-
-
-def repeats_of(model: Model) -> Repeats:
-    """Return a model's reproducibility, from its own statement and a probe's findings."""
-    return model.repeats if model.probe is None else model.repeats.after(model.probe)
 
 
 class FinalAnswers:
@@ -358,7 +351,7 @@ class AroundModel(TextModel):
     @property
     def repeats(self) -> Repeats:
         """The wrapped model's."""
-        return repeats_of(self._model)
+        return self._model.repeats
 
 
 class TwoModels(AroundModel):
@@ -414,7 +407,7 @@ class TwoModels(AroundModel):
     @property
     def repeats(self) -> Repeats:
         """The reproducibility of both models together."""
-        return repeats_of(self._model).with_other(repeats_of(self._writer))
+        return self._model.repeats.with_other(self._writer.repeats)
 
     def finals(self) -> FinalAnswers:
         """The writer's."""

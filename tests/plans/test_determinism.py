@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting
+from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.grouping.passages import Passage
@@ -106,21 +106,3 @@ async def test_it_is_the_same_in_every_way_of_asking_and_what_a_call_reveals_cou
         found.append(astream.answer)
     assert {a.determinism for a in found} == {found[0].determinism}
     assert found[0].determinism.model == "samples"
-
-
-@pytest.mark.parametrize("differed", [0, 2])
-@pytest.mark.parametrize("state", ["deterministic", "unknown", "samples"])
-def test_a_probe_can_refute_that_a_model_repeats_itself_and_never_proves_it(
-    state: Literal["deterministic", "unknown", "samples"], differed: int
-) -> None:
-    found = Repeats(state, "said so").after({"compared": 40, "differed": differed})
-    assert found.model == ("samples" if differed else state)
-    assert found.evidence == f"said so; a probe compared 40 replies to equal prompts: {differed or 'none'} differed"
-
-
-def test_a_probe_that_saw_differences_makes_certify_refuse() -> None:
-    model = CallableModel(lambda p: "A", samples=False)
-    model.probe = {"compared": 40, "differed": 1}
-    with pytest.raises(ValueError, match=r"the model samples \(declared by samples=False; a probe compared 40"):
-        MajorityVoting(model).certify("q", PASSAGES, "yes", choices=["yes", "no"])
-    assert not model.deterministic
