@@ -7,8 +7,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONUNBUFFERED
 INSTALL := .ci/install
-# $(call tests,PYTHON,ARGUMENTS): all at once, then what failed once more and alone, as clocks matter to some.
-tests = $(1) -m pytest -q -n auto --dist worksteal $(2) || $(1) -m pytest -q --last-failed $(2)
+tests = $(1) -m pytest -q -n auto --dist worksteal $(2)
 
 .PHONY: demo check docs notebooks test test-lowest test-installs test-pythons lint release clean
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ settings.load_profile("busy machines")
 
 SLOW = Path(__file__).with_name("slow.txt")
 
+_PACKAGES = ("robustrag_integrations", "langchain_robustrag", "llamaindex_robustrag")
 _HERE = {None, "", "127.0.0.1", "::1", "localhost", "0.0.0.0", "::", socket.gethostname()}
 
 
@@ -89,6 +92,19 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     yield blamed
     assert not blamed, f"the test tried {', '.join(blamed)}"
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """Fail a test after which logs or the interpreter are set otherwise: later tests would depend on the order."""
+
+    def settings() -> dict[str, object]:
+        levels = {name: logging.getLogger(name).level for name in (None, *_PACKAGES)}
+        return {**levels, "handlers": [*map(type, logging.getLogger().handlers)], "depth": sys.getrecursionlimit()}
+
+    before = settings()
+    yield
+    assert settings() == before
 
 
 @pytest.fixture

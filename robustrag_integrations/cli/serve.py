@@ -105,12 +105,19 @@ def listening_on(host: str, port: int) -> socket.socket:
         raise UsageError(f"cannot listen on {host}, --port {port}: {error}") from error
 
 
-def serve_until_stopped(app: Any, listening: socket.socket, **options: Any) -> None:
-    """Serve until the process is told to stop; answers under way are finished first. What is logged is shown."""
+def serve_until_stopped(app: Any, listening: socket.socket, level: int = logging.NOTSET, **options: Any) -> None:
+    """Serve until the process is told to stop; answers under way are finished first. Logs are shown meanwhile."""
     from robustrag_integrations.serve.server import configured
 
+    package, root = logging.getLogger("robustrag_integrations"), logging.getLogger()
+    before, handlers = package.level, [*root.handlers]
     logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
-    configured(app, **options).run(sockets=[listening])
+    package.setLevel(level)
+    try:
+        configured(app, **options).run(sockets=[listening])
+    finally:
+        package.setLevel(before)
+        root.handlers[:] = handlers
 
 
 def run(args: argparse.Namespace) -> int:
@@ -137,7 +144,6 @@ def run(args: argparse.Namespace) -> int:
         models |= {"vanilla": asked.built(VANILLA.name)} if args.vanilla else {}
         service = Service(asked.library, models, limits_of(args), documents_allowed=args.allow_documents)
         app = create_app(service, key=key, hosts=hosts)
-        logging.getLogger("robustrag_integrations").setLevel(logging.INFO)
         complain(f"listening on {address_of(listening)}/v1 (models: {', '.join(service.models)})")
-        serve_until_stopped(app, listening, keep_alive=args.keep_alive)
+        serve_until_stopped(app, listening, level=logging.INFO, keep_alive=args.keep_alive)
     return EXIT_ANSWERED

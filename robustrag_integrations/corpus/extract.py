@@ -34,6 +34,7 @@ def main() -> None:
     sys.modules.update(dict.fromkeys(_LEFT_OUT))  # type: ignore[arg-type]
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is not a reply
+    sys.setrecursionlimit(10_000)  # elements within each other
     asked = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read()
     _limit(asked["limits"]["seconds"], asked["limits"]["memory"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import sys
 from typing import Any
 
 from robustrag_integrations.corpus.limits import FileError, FileLimits
@@ -25,7 +24,6 @@ def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[s
 
     if data.startswith(_OTHER_FILES):
         raise FileError("is not a web page; give it the ending of what it is")
-    sys.setrecursionlimit(10_000)  # elements within each other
     try:
         page = BeautifulSoup(data.decode("utf-8-sig"), "lxml")
     except UnicodeDecodeError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,7 +25,6 @@ def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[s
     """
     import pypdf
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     pages: list[str] = []
     size = left_out = 0
     try:
