@@ -59,7 +59,7 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
         if isinstance(request, Emit) and not is_streamed:
             held.append(request)
             return None
-        is_streamed |= isinstance(request, Ask) and request.role == "final" and request.shown
+        is_streamed |= isinstance(request, Ask) and request.is_streamed
         reply = yield request
         book.note(request, reply)
         return reply

@@ -12,8 +12,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from robustrag_integrations._util.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
-    from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+    from robustrag_integrations._util.errors import (
+        ModelError,
+        QuorumError,
+        RobustRAGError,
+        TooFewVotesError,
+        TrustedError,
+    )
+    from robustrag_integrations.answers.answer import GroupReport, RobustAnswer, TrustedReport
     from robustrag_integrations.answers.usage import Usage
     from robustrag_integrations.certification import Certification
     from robustrag_integrations.defenses.base import from_settings
@@ -61,6 +67,8 @@ __all__ = [
     "RobustRAGError",
     "SpacyKeywordExtractor",
     "TooFewVotesError",
+    "TrustedError",
+    "TrustedReport",
     "Usage",
     "VanillaRAG",
     "VoteRules",
@@ -74,7 +82,7 @@ __all__ = [
 # Where each public name is made. It is imported when it is first used, so that `import robustrag_integrations` costs
 # next to nothing, and a program pays for what it uses.
 _HOMES = {
-    "answers.answer": ("GroupReport", "RobustAnswer"),
+    "answers.answer": ("GroupReport", "RobustAnswer", "TrustedReport"),
     "certification": ("Certification",),
     "defenses.consensus.defense": ("ConsensusAggregation",),
     "defenses.decoding.defense": ("DecodingAggregation",),
@@ -83,7 +91,7 @@ _HOMES = {
     "defenses.settings_file": ("load_settings",),
     "defenses.vanilla.defense": ("VanillaRAG",),
     "defenses.voting.defense": ("MajorityVoting",),
-    "_util.errors": ("ModelError", "QuorumError", "RobustRAGError", "TooFewVotesError"),
+    "_util.errors": ("ModelError", "QuorumError", "RobustRAGError", "TooFewVotesError", "TrustedError"),
     "models.base": ("Response",),
     "models.callable": ("CallableModel",),
     "models.local.model": ("LocalModel",),

@@ -82,14 +82,14 @@ class ObedientModel(AroundModel):
         """`generate` without blocking the event loop."""
         return list(map(_obeyed, prompts, await self._model.agenerate(list(map(_without_appendix, prompts)), role)))
 
-    def stream(self, prompt: Prompt) -> Iterator[Piece]:
+    def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """The reply; in one piece where something is ordered."""
         if _orders(prompt) == _Orders():
             yield from self._model.stream(prompt)
             return
         yield from _pieces(self.generate([prompt], "final")[0])
 
-    async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    async def astream(self, prompt: Prompt, role: Role = "final") -> AsyncIterator[Piece]:
         """`stream` without blocking the event loop."""
         if _orders(prompt) == _Orders():
             async with closed_after(self._model.astream(prompt)) as pieces:

@@ -72,6 +72,21 @@ class QuorumError(ModelError):
         )
 
 
+class TrustedError(ModelError):
+    """The trusted passages gave no answer that can be read, and nobody else may answer in their place.
+
+    Attributes:
+        robustness: the report, a `RobustAnswer` that abstains; its `trusted` says why.
+    """
+
+    def __init__(self, why: str, robustness: Any) -> None:
+        self.robustness = robustness
+        super().__init__(why)
+
+    def __reduce__(self) -> Any:
+        return TrustedError, (str(self), self.robustness)
+
+
 class TooFewVotesError(RobustRAGError):
     """There are fewer sources than `min_groups`, or the radius is below `min_radius`, and `below` is `"raise"`.
 

@@ -39,6 +39,9 @@ T = TypeVar("T")
 
 Reader = Literal["people", "model"]  # who reads an answer
 
+DecidedBy = Literal["trusted", "votes", "sole_source", "conversation"]
+TrustedStatus = Literal["answers", "silent", "empty", "abstains", "failed"]
+
 
 def checked_reader(reader: Reader) -> Reader:
     """Return who reads answers; raise ValueError for another word."""
@@ -95,6 +98,40 @@ class GroupReport:
     copy_of: int | None = None
     tier: str | None = None
     confidence: float | None = None
+
+
+@dataclass(frozen=True)
+class TrustedReport:
+    """The part of the trusted passages, which were read together, in an answer.
+
+    Attributes:
+        passage_ids: their ids, in order. They come first where places of passages are counted.
+        origins: their origins, as their metadata spells them, without repeats.
+        status: `answers`: their reply is the answer; `silent`: it was the phrase that the prompt asks for where they do
+            not hold the answer, and the others were asked; `empty`: none was found, and the others were asked
+            (`when_empty="ask_others"`); `abstains`: the reply abstains in words of its own, and nobody else was asked;
+            `failed`: no reply that can be read, or none was found; nobody else was asked.
+        reply: what the model said about them.
+        error: why it failed.
+        truncated: True if the last of them did not fit the model's context.
+    """
+
+    passage_ids: tuple[str, ...]
+    origins: tuple[str, ...] = ()
+    status: TrustedStatus = "answers"
+    reply: str | None = None
+    error: str | None = None
+    truncated: bool = False
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The places (0-based) of the trusted passages: the first ones."""
+        return tuple(range(len(self.passage_ids)))
+
+    @property
+    def named(self) -> str:
+        """Their names in one line, not yet made printable."""
+        return ", ".join(self.origins or self.passage_ids)
 
 
 @dataclass(frozen=True)
@@ -170,6 +207,10 @@ class RobustAnswer:
         tier_budgets: per tier how many groups can be replaced together, as `radius` is meant: the largest such budgets.
             Each group keeps its tier. None without tiers, and of a method that counts no groups; `holds` reads them.
         claims: the items of a list, each with its own support and radius.
+        trusted: the part of the trusted passages; None where the question had none. The groups are the others.
+        decided_by: who decided the answer: `trusted` passages, which no other source can change; `votes` of sources;
+            a `sole_source`; the `conversation`, where an answer that untrusted sources decided, or of unknown origin,
+            stands in it, whoever answered. None of an abstention, and without isolation.
     """
 
     text: str
@@ -190,6 +231,8 @@ class RobustAnswer:
     radius_verbatim: int | None = None
     tier_budgets: tuple[Mapping[str, int], ...] | None = None
     claims: tuple[Claim, ...] = ()
+    trusted: TrustedReport | None = None
+    decided_by: DecidedBy | None = None
 
     def __post_init__(self) -> None:
         if self.radius_verbatim is None:
@@ -254,17 +297,34 @@ class RobustAnswer:
         heaviest = {tier: sorted((g.votes for g in self.groups if g.tier == tier), reverse=True) for tier in asked}
         return sum(sum(heaviest[tier][:count]) for tier, count in asked.items()) <= self.radius
 
+    def meets(self, radius: int) -> bool:
+        """True if nobody who writes so many of the sources that were asked one by one could have changed the answer.
+
+        That is an answer that trusted passages decided, or one of at least this radius; never an abstention.
+        """
+        check_at_least(0, radius=radius)
+        return not self.abstained and (self.decided_by == "trusted" or self.radius >= radius)
+
     @property
     def citations(self) -> tuple[Citation, ...]:
         """The groups that support the answer, each with its words; those that mention it are not cited.
 
-        None for an abstention, and for a method that does not ask in isolation.
+        Of a trusted answer one for all trusted passages: they were read together, and none is known to support it by
+        itself. None for an abstention, and for a method that does not ask in isolation.
         """
+        if self._is_trusted:
+            shelf = self.trusted
+            return (Citation(1, None, shelf.passage_ids, shelf.origins, shelf.positions, ()),)
         cited = [g for g in self.groups if g.status == "supports" and g.words and not self.abstained]
         return tuple(
             Citation(number, g.index, g.passage_ids, g.origins, g.positions, g.words)
             for number, g in enumerate(cited, 1)
         )
+
+    @property
+    def _is_trusted(self) -> bool:
+        """True if the trusted passages gave the answer, whatever the conversation before it holds."""
+        return not self.abstained and self.trusted is not None and self.trusted.status == "answers"
 
     @property
     def sole_source(self) -> str | None:
@@ -294,6 +354,13 @@ class RobustAnswer:
         """
         if self.abstained:
             return self if self.text == self.abstention else replace(self, text=self.abstention)
+        if self.decided_by == "trusted":
+            return self
+        if self.decided_by == "conversation":
+            return self.withheld(
+                "withheld from the next prompt: the conversation before the question holds words that no trusted "
+                "source decided"
+            )
         alone = self.sole_source is not None or self.evidence.get("support") == 1
         if any(group.status == "not_asked" for group in self.groups):  # who else would have said it is not known
             alone |= sum(group.status == "supports" for group in self.groups) == 1
@@ -314,6 +381,7 @@ class RobustAnswer:
             radius_verbatim=0,
             tier_budgets=None if self.tier_budgets is None else (dict.fromkeys(self.tier_budgets[0], 0),),
             abstained=True,
+            decided_by=None,
             choice=None,
             claims=(),
             warnings=(*self.warnings, why),
@@ -404,8 +472,11 @@ class RobustAnswer:
     def marked_text(self) -> str:
         """`text` with `[1]`, `[2]`, ... where the citations of these numbers support it, and a list of these.
 
-        The markers are placed by what the groups said alone, and none by the model. The radius does not cover them.
+        The markers are placed by what the groups said alone, and none by the model. The radius does not cover them. A
+        trusted answer has none.
         """
+        if self._is_trusted:
+            return self.text
         marked, sources = marked_text(self.text, self.citations), listed(self.citations)
         return f"{marked}\n\n{sources}" if sources else marked
 
@@ -422,11 +493,11 @@ class RobustAnswer:
 
     def account(self) -> list[tuple[str, str]]:
         """What terminals and pages tell of the answer besides its groups: names and values, not yet made printable."""
-        told = [
-            ("Question", self.query),
-            ("Answer", self.text),
-            ("Radius", f"{self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})"),
-        ]
+        told = [("Question", self.query), ("Answer", self.text)]
+        if self.trusted is not None:
+            told.append(("Trusted", _trusted_in_words(self.trusted, self.decided_by)))
+        if self.trusted is None or self.groups:
+            told.append(("Radius", f"{self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})"))
         if sizes := self.tier_sizes:
             radii = self.radius_by_tier
             said = f"how many of each can be replaced is not given for {self.defense}"
@@ -487,6 +558,23 @@ def ask_report(
         "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
         "skipped": list(skipped),
     }
+
+
+def _trusted_in_words(report: TrustedReport, decided_by: DecidedBy | None) -> str:
+    """Tell what the trusted sources did, and what follows for the others."""
+    count = len(report.origins) or len(report.passage_ids)
+    noun = "source" if report.origins or not count else "passage"
+    read = f"{count_of(count, f'trusted {noun}')} {'was' if count == 1 else 'were'} read together"
+    told = {
+        "answers": f"{read}; no other source, however many there are, changes this answer",
+        "silent": f"{read}, and {'does' if count == 1 else 'do'} not hold the answer; the others were asked one by one",
+        "empty": "none was found; the others were asked one by one",
+        "abstains": f"{read}; the reply is neither an answer nor the phrase that was asked for: nobody else was asked",
+        "failed": f"no answer: {report.error}; nobody else was asked",
+    }[report.status]
+    if decided_by == "conversation" and report.status == "answers":
+        told = f"{read}; but the conversation before the question holds words that no trusted source decided"
+    return f"{told}: {printable(report.named, 160)}" if report.passage_ids else told
 
 
 def _row(group: GroupReport) -> tuple[str, ...]:

@@ -27,11 +27,12 @@ _SCHEME = re.compile(r"\A[a-z][a-z0-9+.-]{0,20}://", re.I)  # without it, nothin
 class Citation:
     """One group that supports the answer: its number (from 1) in marked text, its index, and the passages' places.
 
-    `positions` are places (0-based) among the passages that the defence was given; `words` are what the group says.
+    Without an index it stands for all trusted passages, which were read together. `positions` are places (0-based)
+    among the passages that the defence was given; `words` are what the group says.
     """
 
     number: int
-    group: int
+    group: int | None
     passage_ids: tuple[str, ...]
     origins: tuple[str, ...]
     positions: tuple[int, ...]

@@ -2,7 +2,8 @@
 
 1. `__init__` splits its arguments into vote rules (`VoteRules`) and settings of the method (`settings_type`).
 2. `plan` puts the passages into groups (`VoteRules.isolate`); `whole_plan` counts votes, runs the method's own
-   `plan_of` and adds what all answers have (`plans/finish.py`): every driver and framework runs it.
+   `plan_of` and adds what all answers have (`plans/finish.py`): every driver and framework runs it. `trusted_plan` reads
+   trusted passages together before it (`defenses/trust.py`).
 3. `answer`, `aanswer`, `stream` and `astream` run it with a `Performer`; `certify` runs `certification_run`.
 """
 
@@ -23,8 +24,9 @@ from robustrag_integrations.certification.metrics import Metric, contains_answer
 from robustrag_integrations.defenses.registry import METHODS, Method, described
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike, load_settings
+from robustrag_integrations.defenses.trust import Others, certificate_of_trust, trust_first
 from robustrag_integrations.defenses.voting.options import check_choices
-from robustrag_integrations.grouping.passages import Passage, as_passages
+from robustrag_integrations.grouping.passages import Passage, PassageGroup, as_passages
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import PlanInput, check_query
@@ -110,12 +112,21 @@ class Defense(ABC):
                 able = " or ".join(m.class_name for m in METHODS.values() if getattr(m.load(), trait))
                 raise ValueError(f"{cls.__name__} {why}; use {able}")
 
-    def plan(self, query: str, passages: Passages, *, choices: Choices = None) -> Plan:
+    def plan(self, query: str, passages: Passages, *, trusted: Passages | None = None, choices: Choices = None) -> Plan:
         """The defence as a generator that yields requests and receives replies, for drivers of your own."""
         check_query(query)
-        inputs = PlanInput(
+
+        def found() -> PlanInput:
+            return self._inputs(query, self.rules.isolate(passages), choices)
+
+        if trusted is None:
+            return self.whole_plan(found(), self.settings)
+        return self.trusted_plan(self._inputs(query, shelf_of(trusted), choices), self.settings, Others(found))
+
+    def _inputs(self, query: str, groups: tuple[PassageGroup, ...], choices: Choices) -> PlanInput:
+        return PlanInput(
             query,
-            self.rules.isolate(passages),
+            groups,
             choices,
             self.rules,
             codec=getattr(self.model, "codec", None),
@@ -124,37 +135,63 @@ class Defense(ABC):
             can_score=getattr(self.model, "can_score", False),
             accept_sampling=self.accept_sampling,
         )
-        return self.whole_plan(inputs, self.settings)
 
-    def answer(self, query: str, passages: Passages, *, choices: Choices = None) -> RobustAnswer:
+    def answer(
+        self, query: str, passages: Passages, *, trusted: Passages | None = None, choices: Choices = None
+    ) -> RobustAnswer:
         """Answer a question from retrieved passages.
 
         Args:
             query: the question; trusted.
-            passages: the retrieved passages, best first; not trusted. None at all gives an abstention.
+            passages: the retrieved passages that anybody may have written, best first; asked one by one. None at all
+                gives an abstention. With trusted ones nothing of these is looked at before the trusted ones are silent.
+            trusted: passages that only people write whom you trust, best first. They are read together, as in plain
+                RAG; if they hold the answer, no other passage changes it. Trust is this argument, and no mark on a
+                passage. None: there are no trusted passages; an empty list: the search for some found nothing, which is
+                a failure (`when_empty`).
             choices: the options of a multiple-choice question, for defences that vote.
 
         Raises:
             TypeError, ValueError: bad input, named in the message.
+            TrustedError: the trusted passages gave no answer that can be read (`when_trusted_fails`).
             QuorumError: too many groups failed.
             ModelError: the final call failed.
         """
-        return run(self.plan(query, passages, choices=choices), self._performer())
+        return run(self.plan(query, passages, trusted=trusted, choices=choices), self._performer())
 
-    async def aanswer(self, query: str, passages: Passages, *, choices: Choices = None) -> RobustAnswer:
+    async def aanswer(
+        self, query: str, passages: Passages, *, trusted: Passages | None = None, choices: Choices = None
+    ) -> RobustAnswer:
         """`answer` without blocking the event loop; cancelling it cancels the model calls."""
-        return await arun(self.plan(query, passages, choices=choices), self._performer().aperform)
+        plan = self.plan(query, passages, trusted=trusted, choices=choices)
+        return await arun(plan, self._performer().aperform)
 
-    def stream(self, query: str, passages: Passages, *, choices: Choices = None) -> AnswerStream:
-        """Yield the aggregated answer in pieces; `.answer` holds the whole. No isolated response is ever shown."""
-        return AnswerStream(stream(self.plan(query, passages, choices=choices), self._performer()))
+    def stream(
+        self, query: str, passages: Passages, *, trusted: Passages | None = None, choices: Choices = None
+    ) -> AnswerStream:
+        """Yield the answer in pieces; `.answer` holds the whole. No isolated response is ever shown.
 
-    def astream(self, query: str, passages: Passages, *, choices: Choices = None) -> AsyncAnswerStream:
+        A trusted answer comes as the model writes it, once it can no longer be the phrase of silence.
+        """
+        plan = self.plan(query, passages, trusted=trusted, choices=choices)
+        return AnswerStream(stream(plan, self._performer()))
+
+    def astream(
+        self, query: str, passages: Passages, *, trusted: Passages | None = None, choices: Choices = None
+    ) -> AsyncAnswerStream:
         """`stream` for `async for`."""
-        return AsyncAnswerStream(astream(self.plan(query, passages, choices=choices), self._performer()))
+        plan = self.plan(query, passages, trusted=trusted, choices=choices)
+        return AsyncAnswerStream(astream(plan, self._performer()))
 
     def certify(
-        self, query: str, passages: Passages, reference: References, *, corruption_size: Sizes = 1, **options: Any
+        self,
+        query: str,
+        passages: Passages,
+        reference: References,
+        *,
+        trusted: Passages | None = None,
+        corruption_size: Sizes = 1,
+        **options: Any,
     ) -> Any:
         """Certify a question: whatever a bounded attacker writes, its answer scores at least `.tau`.
 
@@ -162,6 +199,7 @@ class Defense(ABC):
             query: the question; trusted.
             passages: the clean retrieval, best first, before any attack.
             reference: the right answer, or several of which each is right.
+            trusted: as in `answer`; the attacker controls none of them.
             corruption_size: k', how many passages the attacker controls at most. A list of sizes gives one certificate
                 each, ascending; they share the model's calls.
             options: `metric` scores the responses; `attack` is `"injection"` or `"modification"`; `choices` are the
@@ -174,14 +212,23 @@ class Defense(ABC):
         Raises:
             TypeError, ValueError: bad input, or a model that samples; named in the message.
         """
-        found = self._certification(query, passages, reference, corruption_size, **options).run()
+        found = self._certification(query, passages, reference, corruption_size, trusted=trusted, **options).run()
         return found[0] if _is_one(corruption_size) else found
 
     async def acertify(
-        self, query: str, passages: Passages, reference: References, *, corruption_size: Sizes = 1, **options: Any
+        self,
+        query: str,
+        passages: Passages,
+        reference: References,
+        *,
+        trusted: Passages | None = None,
+        corruption_size: Sizes = 1,
+        **options: Any,
     ) -> Any:
         """`certify` without blocking the event loop."""
-        found = await self._certification(query, passages, reference, corruption_size, **options).arun()
+        found = await self._certification(
+            query, passages, reference, corruption_size, trusted=trusted, **options
+        ).arun()
         return found[0] if _is_one(corruption_size) else found
 
     def _certification(
@@ -191,6 +238,7 @@ class Defense(ABC):
         reference: References,
         corruption_size: Sizes,
         *,
+        trusted: Passages | None = None,
         metric: Metric = contains_answer,
         choices: Choices = None,
         **options: Any,
@@ -210,7 +258,13 @@ class Defense(ABC):
             group_by=self.rules.by,
             **options,
         )
-        return self.certification_run(question, metric, self._checked_choices(choices, self.settings))
+        found = self.certification_run(question, metric, self._checked_choices(choices, self.settings))
+        if trusted is None:
+            return found
+        shelf = self._trusted_inputs(self._inputs(query, shelf_of(trusted), choices), self.settings)
+        plan = certificate_of_trust(shelf, self.settings, question, found.plan)
+        count = sum(len(group.passages) for group in shelf.groups)
+        return replace(found, plan=plan, settings={**found.settings, "trusted": count})
 
     @abstractmethod
     def certification_run(self, question: Question, metric: Metric, choices: Choices) -> CertificationRun:
@@ -234,9 +288,32 @@ class Defense(ABC):
         choices = cls._checked_choices(inputs.choices, settings)
         caveats = (*inputs.caveats, *notes)
         inputs = replace(inputs, groups=groups, choices=choices, caveats=caveats, abstention=settings.abstention)
+        return answered(inputs, cls.plan_of(inputs, settings), cls._terms(settings))
+
+    @classmethod
+    def trusted_plan(cls, inputs: PlanInput, settings: Any, others: Others) -> Plan:
+        """Return the plan of a question with trusted passages: the one group of `inputs`, or none."""
+        inputs = cls._trusted_inputs(inputs, settings)
+        return trust_first(inputs, settings, cls._terms(settings), others, partial(cls.whole_plan, settings=settings))
+
+    @classmethod
+    def _trusted_inputs(cls, inputs: PlanInput, settings: Any) -> PlanInput:
+        if not cls.isolates:
+            raise ValueError(
+                f"{cls.__name__} reads all passages together; give it the trusted ones among them, and leave trusted= out"
+            )
+        if settings.prompts.trusted is None:
+            raise ValueError(
+                "your PromptSet has no prompt for trusted passages; give it one: PromptSet(..., trusted=PromptTemplate("
+                '...)), which asks for an answer of any form, or for "I don\'t know" and nothing else'
+            )
+        choices = cls._checked_choices(inputs.choices, settings)
+        return replace(inputs, choices=choices, abstention=settings.abstention)
+
+    @classmethod
+    def _terms(cls, settings: Any) -> MethodTerms:
         shown = {} if settings.abstention is None else {"abstention": settings.abstention}
-        terms = MethodTerms(cls.method.name, {**settings.as_dict(), **shown}, cls.promise, cls.isolates)
-        return answered(inputs, cls.plan_of(inputs, settings), terms)
+        return MethodTerms(cls.method.name, {**settings.as_dict(), **shown}, cls.promise, cls.isolates)
 
     @staticmethod
     @abstractmethod
@@ -245,6 +322,12 @@ class Defense(ABC):
 
     @abstractmethod
     def _performer(self) -> Performer: ...
+
+
+def shelf_of(trusted: Passages) -> tuple[PassageGroup, ...]:
+    """Return trusted passages as one group, which is read together; none where none was found."""
+    passages = as_passages(trusted, "trusted")
+    return (PassageGroup(0, passages, ranks=tuple(range(len(passages)))),) if passages else ()
 
 
 def _is_one(corruption_size: object) -> bool:

@@ -10,8 +10,8 @@ from robustrag_integrations._util.settings import check_settings, setting
 from robustrag_integrations.defenses.registry import Method
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.replies.reading import CutReplies
-from robustrag_integrations.text.abstention import Abstains, abstention_of
-from robustrag_integrations.text.prompts import ABSTENTION, Options, PromptSet, Task, chosen_prompts
+from robustrag_integrations.text.abstention import Abstains, abstention_of, is_abstention
+from robustrag_integrations.text.prompts import ABSTENTION, SILENCE_REQUEST, Options, PromptSet, Task, chosen_prompts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,21 @@ class MethodSettings:
         None,
         "the text of an abstention, whatever the model wrote; for eyes alone: replies are read, counted and scored "
         "without it",
+    )
+    silence_request: str = setting(
+        SILENCE_REQUEST,
+        "the sentence that asks, before a prompt of your own about trusted passages, for a fixed phrase where they do "
+        "not hold the answer; none: the prompt asks for it itself, or you have nobody else to ask",
+    )
+    ask_others: bool = setting(
+        False, "ask the other sources, too, where the trusted ones answer: they decide nothing, and are told"
+    )
+    when_empty: Literal["fail", "ask_others"] = setting(
+        "fail", "what follows when the trusted retrieval finds nothing: a failure, or the others are asked"
+    )
+    when_trusted_fails: Literal["raise", "abstain"] = setting(
+        "raise",
+        "what follows when the trusted passages give no answer that can be read: TrustedError, or an abstention",
     )
 
     def __post_init__(self) -> None:
@@ -50,6 +65,20 @@ class MethodSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings, JSON-safe, as answers and certificates name them."""
         raise NotImplementedError
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """The phrases that abstain: the one that prompts ask for, and those that a user added."""
+        return (ABSTENTION, *getattr(getattr(self, "abstains", None), "phrases", ()))
+
+    def final_abstains(self, text: str) -> bool:
+        """True if a final answer abstains; a function that raises over it counts as a no."""
+        try:
+            return text == ABSTENTION or bool(getattr(self, "abstains", is_abstention)(text))
+        except INTERRUPTS:
+            raise
+        except BaseException:
+            return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +132,3 @@ class AbstainingSettings(GroupSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set(abstains=abstention_of(self.abstains))
-
-    def final_abstains(self, text: str) -> bool:
-        """True if a final answer abstains; a function that raises over it counts as a no."""
-        try:
-            return text == ABSTENTION or bool(self.abstains(text))
-        except INTERRUPTS:
-            raise
-        except BaseException:
-            return False

@@ -166,14 +166,14 @@ def is_named(passage: Passage) -> bool:
     return passage.origin is not None and passage.origin.kind != ID
 
 
-def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:
+def as_passages(passages: Iterable[str | Passage], name: str = "passages") -> tuple[Passage, ...]:
     """Return passages with an id each: strings are wrapped, missing ids become `p0`, `p1`, ... by rank."""
     if isinstance(passages, (str, bytes, Passage, Mapping)) or not isinstance(passages, Iterable):
-        raise TypeError(f"passages must be a list of str or Passage, got {type(passages).__name__}: {passages!r:.60}")
+        raise TypeError(f"{name} must be a list of str or Passage, got {type(passages).__name__}: {passages!r:.60}")
     found = []
     for rank, item in enumerate(passages):
         if not isinstance(item, (str, Passage)):
-            raise TypeError(f"passages[{rank}] must be a str or a Passage, got {type(item).__name__}: {item!r:.60}")
+            raise TypeError(f"{name}[{rank}] must be a str or a Passage, got {type(item).__name__}: {item!r:.60}")
         passage = Passage(item) if isinstance(item, str) else item
         found.append(passage if passage.id is not None else unchecked(passage, id=f"p{rank}"))
     return tuple(found)

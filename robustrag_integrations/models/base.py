@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Result = TypeVar("Result")
-Role = Literal["isolated", "final"]
+Role = Literal["isolated", "trusted", "final"]
 SkippedReason = Literal["not_asked", "cancelled"]
 Scores = Sequence[float]  # of one prompt: per text, the log-probability that it is the whole reply
 
@@ -120,7 +120,10 @@ class TextModel(Model, ABC):
 
     @abstractmethod
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
-        """Answer independent prompts; the result has their order. `role` says whether passages are in them."""
+        """Answer independent prompts; the result has their order.
+
+        `role` says what is in them: the passages of one group each, all trusted ones, or none (`final`).
+        """
 
     @abstractmethod
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
@@ -161,11 +164,11 @@ class TextModel(Model, ABC):
         return replies
 
     @abstractmethod
-    def stream(self, prompt: Prompt) -> Iterator[Piece]:
-        """Yield the final prompt's answer in pieces, then how it ended, where known; raises ModelError on failure."""
+    def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
+        """Yield the answer to one prompt in pieces, then how it ended, where known; raises ModelError on failure."""
 
     @abstractmethod
-    def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    def astream(self, prompt: Prompt, role: Role = "final") -> AsyncIterator[Piece]:
         """`stream` without blocking the event loop."""
 
     @property
@@ -355,7 +358,7 @@ class AroundModel(TextModel):
 
 
 class TwoModels(AroundModel):
-    """Isolated prompts go to a reader, many a small one; the final one, without passages, to a writer."""
+    """Prompts with passages go to a reader, many a small one; the final one, without passages, to a writer."""
 
     def __init__(self, reader: TextModel, writer: TextModel) -> None:
         for name, model in (("model", reader), ("final_model", writer)):
@@ -380,13 +383,13 @@ class TwoModels(AroundModel):
         """`generate_until` without blocking the event loop."""
         return await self._for(role).agenerate_until(prompts, role, until)
 
-    def stream(self, prompt: Prompt) -> Iterator[Piece]:
-        """Yield the final prompt's answer in pieces."""
-        return self._writer.stream(prompt)
+    def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
+        """Yield the answer to one prompt in pieces, from the model of its role."""
+        return self._for(role).stream(prompt, role)
 
-    def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    def astream(self, prompt: Prompt, role: Role = "final") -> AsyncIterator[Piece]:
         """`stream` without blocking the event loop."""
-        return self._writer.astream(prompt)
+        return self._for(role).astream(prompt, role)
 
     @property
     def numerics(self) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ class Call:
     """One call of a model: a prompt, its role, and its place among those that are asked together."""
 
     prompt: Prompt
-    role: Role = "final"
+    role: Role
     index: int = 0
 
 
@@ -105,20 +105,20 @@ class CalledModel(TextModel):
 
     generate_until, agenerate_until = generate, agenerate
 
-    def stream(self, prompt: Prompt) -> Iterator[Piece]:
+    def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """Yield the answer in pieces if there is a streaming function, else in one; closing the iterator hangs up."""
         if self._sync_pieces is None:
-            yield from _pieces_of(self.generate([prompt], "final")[0])
+            yield from _pieces_of(self.generate([prompt], role)[0])
         else:
-            yield from BACKGROUND.iterate(self._pieces(self._sync_pieces, prompt))
+            yield from BACKGROUND.iterate(self._pieces(self._sync_pieces, Call(prompt, role)))
 
-    async def astream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
+    async def astream(self, prompt: Prompt, role: Role = "final") -> AsyncGenerator[Piece, None]:
         """`stream` without blocking the event loop."""
         if self._async_pieces is None:
-            for piece in _pieces_of((await self.agenerate([prompt], "final"))[0]):
+            for piece in _pieces_of((await self.agenerate([prompt], role))[0]):
                 yield piece
             return
-        async with aclosing(self._pieces(self._async_pieces, prompt)) as pieces:
+        async with aclosing(self._pieces(self._async_pieces, Call(prompt, role))) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -200,11 +200,11 @@ class CalledModel(TextModel):
             if tasks:
                 await asyncio.wait(tasks, timeout=_CANCELLING)
 
-    async def _pieces(self, ask: Callable[[Call], AsyncIterator[Any]], prompt: Prompt) -> AsyncGenerator[Piece, None]:
+    async def _pieces(self, ask: Callable[[Call], AsyncIterator[Any]], call: Call) -> AsyncGenerator[Piece, None]:
         """Stream a reply; the call holds its slot, and is tried again, only until the first piece."""
 
         async def begin() -> tuple[AsyncGenerator[Any, None], Any]:
-            pieces = self._limits.iterate(called(ask, Call(prompt)))
+            pieces = self._limits.iterate(called(ask, call))
             return pieces, await anext(pieces, END)
 
         try:

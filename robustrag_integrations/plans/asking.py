@@ -44,6 +44,9 @@ class PlanInput:
         markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
         for_prompt: True if the answer is one that other prompts may hold (`RobustAnswer.for_prompt`).
         abstention: the text of an abstention; None: the model's words, or the default.
+        conversation: True if prompts show, or the question comes from, a conversation with words of assistants or
+            tools that no trusted source decided: the answer is no more to be relied on than they are.
+        objects: True if the model of the final call answers with an object.
     """
 
     query: str
@@ -59,6 +62,8 @@ class PlanInput:
     markers: bool = False
     for_prompt: bool = False
     abstention: str | None = None
+    conversation: bool = False
+    objects: bool = False
 
     def answer(self, text: str | None, *, abstained: bool | None = None, **found: Any) -> RobustAnswer:
         """Build a method's answer: an abstention where there is no text. `finish` adds what all methods share."""
@@ -318,12 +323,12 @@ def ask_final(
         if heard is not None:
             error.groups = tuple(map(report, heard.groups, heard.responses))
         raise
-    if shown and (unseen := _unseen(response, answer)):
-        yield Emit(unseen)
+    if shown and (rest := unseen(response, answer)):
+        yield Emit(rest)
     return answer
 
 
-def _unseen(response: Response, answer: Response) -> str:
+def unseen(response: Response, answer: Response) -> str:
     """Return the part of a final answer that no stream has shown: a text in place of nothing, or the mark of a cut."""
     if response.note == RETRACTED:
         return f"\n\n{answer.text}"

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError, was_cancelled
 from robustrag_integrations._util.steps import closed_after
@@ -28,6 +28,7 @@ from robustrag_integrations.plans.requests import (
     Plan,
     Reply,
     Request,
+    Retrieve,
     Score,
     Sharpen,
 )
@@ -83,9 +84,10 @@ class Watch:
             yield
             return
         role = request.role if isinstance(request, Ask) else "isolated"
+        calls = "isolated_calls" if role == "isolated" else f"{role}_call"
         length = sum(len(prompt.text) for prompt in request.prompts)
         _LOG.debug("asking %d %s prompts of %d characters in all", len(request.prompts), role, length)
-        with _span("final_call" if role == "final" else "isolated_calls", self.root) as span:
+        with _span(calls, self.root) as span:
             if span is None or streamed:
                 yield
             else:
@@ -147,6 +149,8 @@ class TextPerformer:
         """Perform one request."""
         if isinstance(request, Score):
             return self.model.score(request.prompts, request.texts) if self.model.can_score else None
+        if isinstance(request, Retrieve):
+            return request.find()
         if not isinstance(request, Ask):
             return None
         if request.until is not None:
@@ -157,6 +161,8 @@ class TextPerformer:
         """Perform one request without blocking the event loop."""
         if isinstance(request, Score):
             return await self.model.ascore(request.prompts, request.texts) if self.model.can_score else None
+        if isinstance(request, Retrieve):
+            return await _found(request)
         if not isinstance(request, Ask):
             return None
         if request.until is not None:
@@ -164,15 +170,36 @@ class TextPerformer:
         return await self.model.agenerate(request.prompts, request.role)
 
 
+async def _found(request: Retrieve) -> Any:
+    return await (asyncio.to_thread(request.find) if request.afind is None else request.afind())
+
+
 class DecodingPerformer:
-    """Performs a decoding plan's requests with a `DecodingModel`; holds the plan's session."""
+    """Performs a decoding plan's requests with a `DecodingModel`; holds the plan's session.
+
+    A question about trusted passages is asked for text, as any other model is.
+    """
 
     def __init__(self, model: DecodingModel) -> None:
         self._model = model
         self._session: DecodingSession | None = None
 
+    @property
+    def model(self) -> TextModel:
+        """The model as one that gives text."""
+        if not isinstance(self._model, TextModel):
+            raise TypeError(
+                f"trusted passages are asked for text, which {type(self._model).__name__} does not give; use a "
+                "LocalModel, or leave trusted= out"
+            )
+        return self._model
+
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
+        if isinstance(request, Retrieve):
+            return request.find()
+        if isinstance(request, Ask):
+            return self.model.generate(request.prompts, request.role)
         if isinstance(request, OpenSession):
             self._session = self._model.open_session(request.prompts, request.no_retrieval, request.max_new_tokens)
             return self._session.opening
@@ -186,6 +213,8 @@ class DecodingPerformer:
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request in a thread; cancelling takes effect between two prompts, or two tokens."""
+        if isinstance(request, Retrieve):
+            return await _found(request)
         return None if isinstance(request, Emit) else await self._model.in_thread(self, request)
 
 
@@ -247,10 +276,10 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
             reply: Reply = None
             if isinstance(step, Emit):
                 yield step.text
-            elif isinstance(performer, TextPerformer) and _is_streamed(step):
-                answer = Shown(whole=step.whole)
+            elif isinstance(step, Ask) and step.is_streamed:
+                answer = Shown(whole=step.whole, holds=step.holds)
                 with _kept_in(answer), watch.calls(step, streamed=True):
-                    for piece in performer.model.stream(step.prompts[0]):
+                    for piece in performer.model.stream(step.prompts[0], step.role):
                         if ready := answer.take(piece):
                             yield ready
                 with _told_to(plan):
@@ -276,10 +305,10 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
             reply: Reply = None
             if isinstance(step, Emit):
                 yield step.text
-            elif isinstance(performer, TextPerformer) and _is_streamed(step):
-                answer = Shown(whole=step.whole)
+            elif isinstance(step, Ask) and step.is_streamed:
+                answer = Shown(whole=step.whole, holds=step.holds)
                 with _kept_in(answer), watch.calls(step, streamed=True):
-                    async with closed_after(performer.model.astream(step.prompts[0])) as pieces:
+                    async with closed_after(performer.model.astream(step.prompts[0], step.role)) as pieces:
                         async for piece in pieces:
                             if ready := answer.take(piece):
                                 yield ready
@@ -316,10 +345,6 @@ def _told_to(plan: Plan) -> Iterator[None]:
     except ModelError as error:
         plan.throw(error)
         raise
-
-
-def _is_streamed(request: Request) -> TypeGuard[Ask]:
-    return isinstance(request, Ask) and request.role == "final" and request.shown
 
 
 class _Finished:

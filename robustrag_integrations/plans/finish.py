@@ -92,9 +92,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
             return None
         if holds_back and isinstance(request, Ask):
             request = replace(request, shown=False)
-        is_shown |= isinstance(request, Emit) or (
-            isinstance(request, Ask) and request.role == "final" and request.shown
-        )
+        is_shown |= isinstance(request, Emit) or (isinstance(request, Ask) and request.is_streamed)
         reply = yield request
         book.note(request, reply)
         return reply
@@ -137,8 +135,10 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
     answer = book.entered(answer)
     if answer.sole_source is not None and len(answer.groups) > 1:
         answer = _with_sole_source(answer, answer.sole_source)
+    if not answer.abstained and terms.isolates:
+        answer = _decided(answer, inputs)
     if rules.min_radius and not answer.abstained:
-        answer = _held_to_min_radius(answer, rules)
+        answer = held_to_min_radius(answer, rules)
     known, doubts = inputs.repeats(), []
     if not inputs.accept_sampling and (caveat := known.caveat):
         doubts.append(f"{caveat}; what holds of this one is in determinism")
@@ -200,13 +200,23 @@ def _with_sole_source(answer: RobustAnswer, source: str) -> RobustAnswer:
     return replace(answer, warnings=(*answer.warnings, said))
 
 
-def _held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
+def _decided(answer: RobustAnswer, inputs: PlanInput) -> RobustAnswer:
+    """Return the answer with who decided it; a conversation that anybody may have written decides more than votes."""
+    if inputs.conversation:
+        return replace(answer, decided_by="conversation", radius=0, radius_verbatim=0)
+    alone = answer.sole_source is not None or answer.evidence.get("support") == 1
+    return replace(answer, decided_by="sole_source" if alone else "votes")
+
+
+def held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
     """Return an abstention where the radius is too small; it has none, as an attacker may raise the withheld one."""
     least = rules.min_radius
     if isinstance(least, Mapping):
         is_enough = answer.holds({tier: count for tier, count in least.items() if tier in answer.tier_sizes})
     else:
-        is_enough = answer.radius >= least
+        is_enough = answer.meets(least)
+    if answer.decided_by == "trusted":
+        return answer
     if is_enough:
         kept = (
             f"min_radius={least}: an attacker within the radius may cause an abstention, but no other answer than "

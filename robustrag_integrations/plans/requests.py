@@ -6,7 +6,7 @@ event loop or a framework's callbacks. All drivers run the same plan, so there i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -20,9 +20,10 @@ from robustrag_integrations.text.prompts import Prompt
 class Ask:
     """Put independent prompts to the model; the reply is one `Response` each, in order.
 
-    `isolated`: one prompt per group, to be run concurrently, never shown to the user. `final`: a single prompt, whose
-    answer the user gets; it may be streamed if it is `shown` as it is; `whole`: only once it is complete. `until`: when
-    the missing replies need not be waited for; they are `not_asked()` then.
+    `isolated`: one prompt per group, to be run concurrently, never shown to the user. `final` and `trusted`: a single
+    prompt, whose answer the user gets; it may be streamed if it is `shown` as it is; `whole`: only once it is complete;
+    `holds`: only once this is false of the text so far, and not at all while it is true. `until`: when the missing
+    replies need not be waited for; they are `not_asked()` then.
     """
 
     prompts: tuple[Prompt, ...]
@@ -30,6 +31,23 @@ class Ask:
     shown: bool = True
     whole: bool = False
     until: Until | None = None
+    holds: Callable[[str], bool] | None = None
+
+    @property
+    def is_streamed(self) -> bool:
+        """True if its reply may be shown as it comes."""
+        return self.role != "isolated" and self.shown
+
+
+@dataclass(frozen=True)
+class Retrieve:
+    """Find the sources that are asked one by one; the reply is what `find` returns, or `afind` in an event loop.
+
+    A plan asks for it only when they are needed: before, nothing of them is looked at.
+    """
+
+    find: Callable[[], Any]
+    afind: Callable[[], Awaitable[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +87,7 @@ class Emit:
 
 
 Result = TypeVar("Result")
-Request: TypeAlias = Ask | Score | OpenSession | Append | Sharpen | Emit
+Request: TypeAlias = Ask | Retrieve | Score | OpenSession | Append | Sharpen | Emit
 Reply: TypeAlias = Any  # what each request says
 Steps: TypeAlias = Generator[Request, Reply, Result]
 Plan: TypeAlias = Steps[RobustAnswer]

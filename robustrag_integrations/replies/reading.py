@@ -85,6 +85,24 @@ def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Res
     raise ModelError(f"the final call gave no complete answer: {reason}; {fix}{allowed}")
 
 
+def complete_answer(response: Response, cut_replies: CutReplies = "abstain") -> tuple[Response, str | None]:
+    """Return a reply to the only prompt about trusted passages, its text the answer alone, and why it is no whole one.
+
+    None of the reason if it is; else the reason names the fix.
+    """
+    if response.text is None and response.refusal is None:
+        return response, f"the call failed: {redacted(response.error or 'no text')}"
+    answer, reason = _read(response)
+    answer = replace(answer, text=(answer.text or "").strip())
+    if reason is None and not answer.text:
+        reason = answer.note or _EMPTY
+    if response.refusal is not None:
+        return answer, f"the model {reason}"
+    if reason == _CUT["length"] and cut_replies == "count" and answer.text:
+        return replace(answer, text=answer.text + CUT_MARK, note=f"the answer is incomplete: {reason}"), None
+    return answer, None if reason is None else f"{reason}; {_FIXES.get(reason, _MORE_TOKENS)}"
+
+
 def reply_warnings(responses: Sequence[Response]) -> list[str]:
     """Warn of counted responses that failed, were refused, empty, cut or without an answer, with number and reason."""
     total = len(responses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from robustrag_integrations.models.base import Response
@@ -18,9 +19,13 @@ class Shown:
     the first mark on (with `whole`, from the start) everything waits for the end, since only then it is known which
     part is the answer. If a mark or a refusal follows that makes what was shown no answer, it is `retracted`: no more
     is shown, and `asking.ask_final` emits the answer. `failed` is the exception that broke the stream.
+
+    Nor is a text shown of which `holds` is true, such as one that may become an abstention; what is true of a text is
+    true of all its beginnings. Of the whole text it decides whether the stream shows anything at all.
     """
 
-    def __init__(self, *, whole: bool = False) -> None:
+    def __init__(self, *, whole: bool = False, holds: Callable[[str], bool] | None = None) -> None:
+        self._holds = holds
         self.failed: Exception | None = None
         self.retracted = False
         self._ending = Ending()
@@ -44,6 +49,11 @@ class Shown:
         if self._waits:
             clear = 0  # it may close the text before it
         ready, self._next = text[:clear], text[clear:]
+        if self._holds is not None:
+            if self._holds(("".join(self._shown) + ready).strip()):
+                self._next = text
+                return ""
+            self._holds = None
         self._shown.append(ready)
         return self._trimmed(ready)
 
@@ -64,6 +74,8 @@ class Shown:
             self.retracted = not self._blank
             return ""
         answer, shown = parts_of(self.said).answer, "".join(self._shown)
+        if self._holds is not None and self._holds(answer.strip()):
+            return ""
         self.retracted = not self._blank and not answer.startswith(shown)
         return "" if self.retracted else self._trimmed(answer.removeprefix(shown))
 

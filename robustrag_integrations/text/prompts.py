@@ -142,6 +142,8 @@ class PromptSet:
         phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
         choice: short answers only: asks one group a question of yes or no, with "it depends" as a third answer; fields
             `context` and `query`. None: the isolated prompt asks those, too.
+        trusted: asked once about all trusted passages together, for an answer of any form, or the fixed phrase "I don't
+            know"; fields as of `isolated`. None: there is none, and trusted passages are refused.
         wording: a prompt of your own that words the agreed answer, which stands in place of the passages; fields
             `agreed` and `query`. None: the answer is shown as a source writes it.
         options: the form in which multiple choice is asked for: an option's words, or, as in the paper, its letter.
@@ -153,6 +155,7 @@ class PromptSet:
     phrases: PromptTemplate | None = None
     choice: PromptTemplate | None = None
     wording: PromptTemplate | None = None
+    trusted: PromptTemplate | None = None
     options: Options = "words"
 
 
@@ -161,11 +164,17 @@ SHORT_REQUEST = (
 )
 """What is added to a prompt of the user's when it is asked about one group: sentences agree on nothing."""
 
+SILENCE_REQUEST = f'If the context does not hold the answer, reply "{ABSTENTION}" and nothing else.'
+"""What is put before a prompt of the user's about trusted passages: silence is the phrase, and nothing else is."""
+
 CHOICE_REQUEST = f'Reply with one of these alone: Yes, No, It depends. If the text does not say, reply "{ABSTENTION}".'
 """The same for a question of yes or no."""
 
 AGREED_CONTEXT = "Several sources were asked, and they agree on this answer: {agreed}"
 """What stands in place of the passages where a prompt of the user's words the agreed answer."""
+
+OBJECT_PROMPT = PromptTemplate("", AGREED_CONTEXT + "\n\nQuestion: {query}\nAnswer:", ("agreed", "query"))
+"""Asks for an object of an agreed answer, where no prompt of the user's does."""
 
 _AGREED = {
     "short_answer": "Several sources were asked. These are the keywords on which their answers agree.\n"
@@ -207,7 +216,7 @@ def _sets() -> dict[str, PromptSet]:
         task, name = heading.split()
         instruction, _, body = prompt.partition("\n\n")
         found.setdefault(task, {})[name] = _template(f"{instruction}\n\n", body.rstrip("\n"))
-    return {task: PromptSet(**prompts) for task, prompts in found.items()}
+    return {task: PromptSet(**{"trusted": prompts["isolated"], **prompts}) for task, prompts in found.items()}
 
 
 _SETS = _sets()
@@ -248,7 +257,7 @@ def prompts_for(
     if query_first:
         moved: dict[str, Any] = {
             name: _query_first(t)
-            for name in ("isolated", "keyword", "phrases", "choice")
+            for name in ("isolated", "keyword", "phrases", "choice", "trusted")
             if (t := getattr(chosen, name))
         }
         chosen = replace(chosen, **moved)

@@ -69,11 +69,11 @@ class ScriptedModel(TextModel):
         await asyncio.sleep(0)
         return self.generate(prompts, role)
 
-    def stream(self, prompt: Prompt) -> Iterator[str]:
+    def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[str]:
         text = self._conclude(prompt.text)
         yield from (text[i : i + 3] for i in range(0, len(text), 3))
 
-    async def astream(self, prompt: Prompt) -> AsyncIterator[str]:
+    async def astream(self, prompt: Prompt, role: Role = "final") -> AsyncIterator[str]:
         for piece in self.stream(prompt):
             yield piece
 

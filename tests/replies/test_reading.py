@@ -18,6 +18,7 @@ from robustrag_integrations import (
     RobustAnswer,
     VanillaRAG,
 )
+from robustrag_integrations.models.base import Role
 from robustrag_integrations.models.reply import Piece
 from robustrag_integrations.replies.reading import CUT_MARK, counted
 from robustrag_integrations.replies.streams import RETRACTED
@@ -196,10 +197,10 @@ def test_streams_answer_where_calls_do_and_show_the_answer_last(pieces: list[Any
     words = [piece for piece in pieces if isinstance(piece, str)]
 
     class Final(CallableModel):
-        def stream(self, prompt: Prompt) -> Iterator[Any]:
+        def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Any]:
             yield from pieces
 
-        async def astream(self, prompt: Prompt) -> AsyncIterator[Any]:
+        async def astream(self, prompt: Prompt, role: Role = "final") -> AsyncIterator[Any]:
             for piece in pieces:
                 yield piece
 

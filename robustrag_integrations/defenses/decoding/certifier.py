@@ -28,6 +28,8 @@ from robustrag_integrations.models.base import (
     Distributions,
     noise_bound,
 )
+from robustrag_integrations.plans.drivers import DecodingPerformer
+from robustrag_integrations.plans.requests import Ask
 
 _Prefix = tuple[int, ...]
 
@@ -64,6 +66,8 @@ class DecodingCertifier(Certifier):
             openings = [partial(self.model.open_session, prompts, none, limit) for prompts in request.sessions]
             self._states = [_PrefixStates(opening, self._counts) for opening in openings]
             return [states.opening for states in self._states]
+        if isinstance(request, Ask):  # about trusted passages
+            return DecodingPerformer(self.model)(request)
         assert isinstance(request, Grow)  # noqa: S101 - all that its plan asks
         scored: dict[Branch, Distributions] = {}
         for index, states in enumerate(self._states):

@@ -148,13 +148,13 @@ class MeteredModel(AroundModel):
         """The model's own way where it has one: it reports how it went, and must go the same way each time."""
         return self._model.finals() if self._model.shares_batches else FinalAnswers(self)
 
-    def stream(self, prompt: Prompt) -> Iterator[Piece]:
+    def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """The model's stream, neither counted nor kept."""
-        return self._model.stream(prompt)
+        return self._model.stream(prompt, role)
 
-    def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    def astream(self, prompt: Prompt, role: Role = "final") -> AsyncIterator[Piece]:
         """The model's stream, neither counted nor kept."""
-        return self._model.astream(prompt)
+        return self._model.astream(prompt, role)
 
     def _look_up(self, prompts: Sequence[Prompt], role: Role) -> tuple[list[str], list[Response | None]]:
         if self._cache is None or not prompts or not self.deterministic:

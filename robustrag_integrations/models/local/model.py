@@ -265,9 +265,10 @@ class LocalModel(TextModel, DecodingModel):
         """`score` in a thread; cancelling it stops it at the next prompt."""
         return await self.in_thread(self.score, prompts, texts)
 
-    def stream(self, prompt: Prompt) -> Iterator[Piece]:
+    def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """Yield the greedy answer to one prompt, token by token, then its usage and whether it was cut."""
-        encoded, said = self.encode_final(prompt), ""
+        [encoded], _ = self._encode([prompt], role, self._max_new_tokens)
+        said = ""
         if self._encoder.frame.opened:
             yield self._encoder.frame.opened
         for piece in self.writer.pieces(encoded):
@@ -278,9 +279,9 @@ class LocalModel(TextModel, DecodingModel):
                 said += piece
                 yield piece
 
-    async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
+    async def astream(self, prompt: Prompt, role: Role = "final") -> AsyncIterator[Piece]:
         """`stream` in a thread."""
-        pieces = self.stream(prompt)
+        pieces = self.stream(prompt, role)
         while (piece := await self.in_thread(next, pieces, None)) is not None:
             yield piece
 

@@ -1,0 +1,341 @@
+"""Trust first: what is trusted is read together, and nobody outside can change its answer.
+
+1. All trusted passages go into one prompt, as in plain RAG, which asks for a fixed phrase where they do not hold the
+   answer.
+2. Any reply that answers is the answer. The others are not retrieved, checked, grouped or asked before: the prompt is a
+   function of the question and the trusted passages, and what follows a function of its reply (`docs/internals/
+   proofs.md`, "Trust first").
+3. The phrase is silence: now the others are asked one by one, and counted as without trusted passages.
+4. A reply that abstains in words of its own is shown as it is, and nobody else is asked.
+5. Everything else is a failure (`TrustedError`), and lets nobody else in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.errors import INTERRUPTS, ModelError, RobustRAGError, TrustedError
+from robustrag_integrations._util.redaction import in_one_line
+from robustrag_integrations.answers.answer import ANSWERING, GroupReport, RobustAnswer, TrustedReport
+from robustrag_integrations.answers.determinism import Determinism
+from robustrag_integrations.answers.wording import links_in
+from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
+from robustrag_integrations.defenses.settings import MethodSettings
+from robustrag_integrations.defenses.voting.options import is_unclear, parse_option, shown_options
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import PlanInput, ask_final, truncation_warnings, unseen
+from robustrag_integrations.plans.finish import MethodTerms, SpendingBook, held_to_min_radius, link_warning
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Retrieve, Steps, relayed
+from robustrag_integrations.replies.keys import key_of, whole_answer
+from robustrag_integrations.replies.reading import complete_answer
+from robustrag_integrations.replies.streams import RETRACTED
+from robustrag_integrations.text.abstention import may_begin_phrase, silence_of
+from robustrag_integrations.text.prompts import OBJECT_PROMPT
+
+
+@dataclass(frozen=True)
+class Others:
+    """The sources that are asked one by one, where the trusted ones are silent.
+
+    `find` returns what `PlanInput` holds of them; `afind` is the same in an event loop. `is_failure` tells exceptions
+    of theirs from those that steer the program.
+    """
+
+    find: Callable[[], PlanInput]
+    afind: Callable[[], Awaitable[PlanInput]] | None = None
+    is_failure: Callable[[Exception], bool] = lambda error: True
+
+
+@dataclass(frozen=True)
+class _Heard:
+    """What the trusted passages say: the report, and of an answer its text or option; the response as it came."""
+
+    report: TrustedReport
+    text: str = ""
+    choice: int | None = None
+    response: Response | None = None
+    begun: bool = False  # some of it was shown
+
+
+def trust_first(
+    inputs: PlanInput,
+    settings: MethodSettings,
+    terms: MethodTerms,
+    others: Others,
+    ask_others: Callable[[PlanInput], Plan],
+) -> Plan:
+    """Return the plan of a question whose trusted passages are the one group of `inputs`, or none.
+
+    Args:
+        ask_others: the plan that asks the others, as without trusted passages.
+
+    Raises:
+        TrustedError: the trusted passages failed, and `when_trusted_fails` is "raise".
+    """
+    book = SpendingBook()
+
+    def relay(request: Request) -> Steps[Reply]:
+        reply = yield request
+        book.note(request, reply)
+        return reply
+
+    heard = yield from relayed(_heard(inputs, settings), relay)
+    shelf = heard.report
+    if shelf.status in ("silent", "empty"):
+        found: PlanInput = yield Retrieve(others.find, others.afind)
+        try:
+            answer = yield from relayed(ask_others(found), relay)
+        except RobustRAGError as error:
+            if error.robustness is not None:
+                error.robustness = _beside(error.robustness, shelf)
+            raise
+        asked = 0 if heard.response is None else 1
+        answer = _beside(replace(answer, model_calls=answer.model_calls + asked), shelf)
+        return book.entered(answer)
+    answer = _own_answer(heard, inputs, terms, book.asked)
+    if shelf.status == "failed":
+        answer = _failed(answer, heard, settings)
+    elif inputs.objects and shelf.status == "answers":
+        answer = yield from relayed(_as_object(answer, settings), relay)
+    if settings.ask_others and shelf.status == "answers":
+        answer = yield from _with_dissent(answer, others, ask_others, relay)
+    answer = book.entered(answer)
+    if inputs.rules.min_radius and not answer.abstained:
+        answer = held_to_min_radius(answer, inputs.rules)
+    if inputs.for_prompt:
+        answer = answer.for_prompt()
+    if _holds_back(inputs) or shelf.status == "failed":
+        yield Emit(("\n\n" if heard.begun else "") + answer.text)
+    return answer
+
+
+def _holds_back(inputs: PlanInput) -> bool:
+    """True if more than the reply decides what is shown, so that nothing is before the end."""
+    may_be_withheld = inputs.conversation and inputs.rules.min_radius
+    return bool(inputs.for_prompt or inputs.abstention or inputs.objects or may_be_withheld)
+
+
+def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
+    """Ask about the trusted passages, and read the reply; what may be shown is, as it comes."""
+    group = inputs.groups[0] if inputs.groups else PassageGroup(0, ())
+    report = TrustedReport(tuple(p.id or "" for p in group.passages), group.origins)
+    if group.is_empty:
+        if settings.when_empty == "ask_others" and not group.passages:
+            return _Heard(replace(report, status="empty"))
+        why = (
+            "they hold nothing to read"
+            if group.passages
+            else "none was found. A search over documents that are there finds something, so look at its filter; where "
+            "it has a threshold, when_empty='ask_others' asks the others"
+        )
+        return _Heard(replace(report, status="failed", error=why))
+    template, choices = settings.prompts.trusted, inputs.choices
+    if template is None:
+        raise ValueError("trusted passages need a prompt: give your PromptSet one, trusted=PromptTemplate(...)")
+    values = {"context": group.text, "query": inputs.query}
+    if choices is not None:
+        values["choices"] = shown_options(choices, group.text, settings.prompts)
+    phrases = settings.phrases
+    shown = choices is None and not _holds_back(inputs)
+
+    def holds(text: str) -> bool:
+        return may_begin_phrase(text, phrases)
+
+    [response] = yield Ask((template.render(**values),), "trusted", shown, holds=holds)
+    report = replace(report, reply=response.text, truncated=response.truncated)
+    answer, why = complete_answer(response, getattr(settings, "cut_replies", "abstain"))
+    text, choice, said, begun = answer.text or "", None, None, False
+    if why is None and choices is not None:
+        choice = parse_option(text, choices)
+        said = None if choice is not None else "silent"
+        if is_unclear(text, choices):
+            why = "the reply names none of the options"
+        text = "" if choice is None else choices[choice]
+    elif why is None:
+        said = silence_of(text, phrases) or ("abstains" if settings.final_abstains(text) else None)
+        begun = shown and not holds(text)
+        if rest := _rest(said, response, answer, begun) if shown else "":
+            yield Emit(rest)
+    if said == "silent" and response.truncated:
+        why = (
+            "some of them did not fit the model's context, and the others do not hold the answer; retrieve fewer, or "
+            "use a model with a larger context"
+        )
+    if why is not None:
+        begun = shown and not holds(text)
+        return _Heard(replace(report, status="failed", error=why), response=response, begun=begun)
+    if choice is not None and not _holds_back(inputs):
+        yield Emit(text)
+    return _Heard(replace(report, status=said or "answers"), text, choice, answer)
+
+
+def _rest(said: str | None, response: Response, answer: Response, begun: bool) -> str:
+    """Return what is left to show of a reply that is shown, or what ends one that turned out to be silence."""
+    if said == "silent":
+        return "\n\n" if response.note == RETRACTED else ""
+    return unseen(response, answer) if begun else answer.text or ""
+
+
+def _own_answer(heard: _Heard, inputs: PlanInput, terms: MethodTerms, calls: int) -> RobustAnswer:
+    """Return the answer that the trusted passages alone decide: theirs, their own abstention, or none."""
+    shelf, response = heard.report, heard.response
+    answers = shelf.status == "answers"
+    text = heard.text if shelf.status != "failed" else ""
+    if shelf.status == "abstains" and inputs.abstention:
+        text = ""
+    known = inputs.repeats()
+    told = [*inputs.model_caveats(), *inputs.caveats, *truncation_warnings([shelf.truncated])]
+    if answers and response is not None:
+        told += filter(None, [response.note])
+        there = links_in("\n".join(p.text for group in inputs.groups for p in group.passages))
+        if links := [link for link in links_in(text) if link not in there]:
+            told.append(link_warning(links))
+    if not inputs.accept_sampling and (caveat := known.caveat):
+        told.append(f"{caveat}; what holds of this one is in determinism")
+    decided = "conversation" if inputs.conversation else "trusted"
+    return inputs.answer(
+        text or None,
+        abstained=not answers,
+        defense=terms.name,
+        settings={**terms.settings, **inputs.rules.named},
+        choice=heard.choice,
+        model_calls=calls,
+        reasoning_chars=0 if response is None else response.reasoning_chars,
+        trusted=shelf,
+        decided_by=decided if answers else None,
+        determinism=Determinism.trusted(known) if answers else Determinism.of(known, None, radius=0, whole=0),
+        warnings=tuple(dict.fromkeys(told)),
+    )
+
+
+def _failed(answer: RobustAnswer, heard: _Heard, settings: MethodSettings) -> RobustAnswer:
+    """Return the abstention of trusted passages that failed, or raise it."""
+    why = f"the trusted passages gave no answer: {heard.report.error}. Nobody else was asked"
+    answer = replace(answer, warnings=(*answer.warnings, why))
+    if settings.when_trusted_fails == "abstain":
+        return answer
+    raise TrustedError(why, answer) from (None if heard.response is None else heard.response.cause)
+
+
+def _as_object(answer: RobustAnswer, settings: MethodSettings) -> Steps[RobustAnswer]:
+    """Have the answer put into an object by a call that reads it, the question and nothing else."""
+    prompt = (settings.prompts.wording or OBJECT_PROMPT).render(agreed=answer.text, query=answer.query)
+    answer = replace(answer, model_calls=answer.model_calls + 1, evidence={**answer.evidence, "agreed": answer.text})
+    try:
+        said = yield from ask_final(prompt, getattr(settings, "cut_replies", "abstain"), shown=False)
+    except ModelError as error:
+        why = f"abstained: the call that puts the answer into an object failed ({printable(str(error), 200)})"
+        return answer.withheld(why)
+    return replace(answer, text=said.text or "")
+
+
+def _beside(answer: RobustAnswer, shelf: TrustedReport) -> RobustAnswer:
+    """Return the others' answer with the report of the trusted passages, which come first where places are counted."""
+    first = len(shelf.passage_ids)
+    groups = tuple(replace(g, positions=tuple(first + place for place in g.positions)) for g in answer.groups)
+    return replace(answer, trusted=shelf, groups=groups)
+
+
+def _with_dissent(
+    answer: RobustAnswer,
+    others: Others,
+    ask_others: Callable[[PlanInput], Plan],
+    relay: Callable[[Request], Steps[Reply]],
+) -> Steps[RobustAnswer]:
+    """Return a trusted answer with what the others say, who decide nothing; a failure of theirs is a warning."""
+
+    def hidden(request: Request) -> Steps[Reply]:
+        return None if isinstance(request, Emit) else (yield from relay(_unshown(request)))
+
+    found = yield Retrieve(*_never_failing(others))
+    if isinstance(found, Exception):
+        return _unheard(answer, found)
+    try:
+        beside = yield from relayed(ask_others(found), hidden)
+    except RobustRAGError as error:
+        return _unheard(answer, error)
+    assert answer.trusted is not None  # noqa: S101 - a trusted answer
+    groups = tuple(_held_against(group, answer) for group in _beside(beside, answer.trusted).groups)
+    return replace(answer, groups=groups, model_calls=answer.model_calls + beside.model_calls)
+
+
+def _unshown(request: Request) -> Request:
+    return replace(request, shown=False) if isinstance(request, Ask) else request
+
+
+def _unheard(answer: RobustAnswer, error: Exception) -> RobustAnswer:
+    why = f"the other sources could not be asked: {printable(in_one_line(error), 200)}"
+    return replace(answer, warnings=(*answer.warnings, why))
+
+
+def _never_failing(others: Others) -> tuple[Callable[[], Any], Callable[[], Awaitable[Any]] | None]:
+    """Return `find` and `afind` with an exception as their result in place of raising it."""
+
+    def is_result(error: BaseException) -> bool:
+        return isinstance(error, Exception) and not isinstance(error, INTERRUPTS) and others.is_failure(error)
+
+    def find() -> Any:
+        try:
+            return others.find()
+        except Exception as error:
+            if not is_result(error):
+                raise
+            return error
+
+    afind = others.afind
+    if afind is None:
+        return find, None
+
+    async def afound() -> Any:
+        try:
+            return await afind()
+        except Exception as error:
+            if not is_result(error):
+                raise
+            return error
+
+    return find, afound
+
+
+def _held_against(group: GroupReport, answer: RobustAnswer) -> GroupReport:
+    """Return the report of a group that decides nothing: it supports the trusted answer, or differs."""
+    if group.status not in ANSWERING:
+        return group
+    own = group.choice if answer.choice is not None else _key(", ".join(group.words) or group.response or "")
+    same = own == (answer.choice if answer.choice is not None else _key(answer.text))
+    status = "supports" if same else "unsure" if group.status == "unsure" else "differs"
+    return replace(group, status=status)  # type: ignore[arg-type]
+
+
+def _key(text: str) -> str | None:
+    return key_of(whole_answer(text))
+
+
+def certificate_of_trust(
+    inputs: PlanInput, settings: MethodSettings, question: Question, certify_others: Asking[tuple[Findings, ...]]
+) -> Asking[tuple[Findings, ...]]:
+    """Return the plan of a certificate: a trusted answer has one possible text, and a silent shelf those of the others.
+
+    Raises:
+        TrustedError: the trusted passages failed.
+    """
+
+    def relay(request: Any) -> Steps[Reply]:
+        return None if isinstance(request, Emit) else (yield request)
+
+    heard = yield from relayed(_heard(inputs, settings), relay)
+    shelf, calls = heard.report, 0 if heard.response is None else 1
+    if shelf.status == "failed":
+        raise TrustedError(f"the trusted passages gave no answer: {shelf.error}", None)
+    if shelf.status in ("silent", "empty"):
+        found = yield from certify_others
+        return tuple(replace(each, model_calls=(each.model_calls or 0) + calls) for each in found)
+    [score] = yield ByMetric((heard.text,))
+    sizes = [Findings(size, (), model_calls=calls) for size in question.sizes]
+    for each in sizes:
+        each.add(heard.text, score, "the trusted passages decide it", 0)
+    return tuple(sizes)
