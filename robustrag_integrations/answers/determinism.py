@@ -121,7 +121,7 @@ class Determinism:
         """Return the promise of an answer that trusted passages decided: no other source is read for it."""
         every = repeats.model == "deterministic"
         words = f"no other source changes the answer{', in this run or another' if every else ' of this run'}"
-        return cls(repeats.model, repeats.evidence or cls.why, "every_run" if every else "this_run", words)
+        return cls(repeats.model, repeats.why or cls.why, "every_run" if every else "this_run", words)
 
 
 UNKNOWN = Determinism()

@@ -2,8 +2,8 @@
 
 1. `__init__` splits its arguments into vote rules (`VoteRules`) and settings of the method (`settings_type`).
 2. `plan` puts the passages into groups (`VoteRules.isolate`); `whole_plan` counts votes, runs the method's own
-   `plan_of` and adds what all answers have (`plans/finish.py`): every driver and framework runs it. `trusted_plan` reads
-   trusted passages together before it (`defenses/trust.py`).
+   `plan_of` and adds what all answers have (`plans/finish.py`): every driver and framework runs it. `trusted_plan`
+   reads trusted passages together before it (`defenses/trust.py`).
 3. `answer`, `aanswer`, `stream` and `astream` run it with a `Performer`; `certify` runs `certification_run`.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 from robustrag_integrations._util.checks import check_flag, refuse_unknown
@@ -300,7 +301,7 @@ class Defense(ABC):
     def _trusted_inputs(cls, inputs: PlanInput, settings: Any) -> PlanInput:
         if not cls.isolates:
             raise ValueError(
-                f"{cls.__name__} reads all passages together; give it the trusted ones among them, and leave trusted= out"
+                f"{cls.__name__} reads all passages together; give it the trusted ones among them, and no trusted="
             )
         if settings.prompts.trusted is None:
             raise ValueError(

@@ -19,10 +19,11 @@ from typing import Any
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError, RobustRAGError, TrustedError
 from robustrag_integrations._util.redaction import in_one_line
-from robustrag_integrations.answers.answer import ANSWERING, GroupReport, RobustAnswer, TrustedReport
+from robustrag_integrations.answers.answer import ANSWERING, Claim, GroupReport, RobustAnswer, TrustedReport
 from robustrag_integrations.answers.determinism import Determinism
 from robustrag_integrations.answers.wording import links_in
 from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
+from robustrag_integrations.defenses.agreement.lists import items_of
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.voting.options import is_unclear, parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -96,7 +97,7 @@ def trust_first(
         asked = 0 if heard.response is None else 1
         answer = _beside(replace(answer, model_calls=answer.model_calls + asked), shelf)
         return book.entered(answer)
-    answer = _own_answer(heard, inputs, terms, book.asked)
+    answer = _own_answer(heard, inputs, settings, terms, book.asked)
     if shelf.status == "failed":
         answer = _failed(answer, heard, settings)
     elif inputs.objects and shelf.status == "answers":
@@ -180,7 +181,9 @@ def _rest(said: str | None, response: Response, answer: Response, begun: bool) -
     return unseen(response, answer) if begun else answer.text or ""
 
 
-def _own_answer(heard: _Heard, inputs: PlanInput, terms: MethodTerms, calls: int) -> RobustAnswer:
+def _own_answer(
+    heard: _Heard, inputs: PlanInput, settings: MethodSettings, terms: MethodTerms, calls: int
+) -> RobustAnswer:
     """Return the answer that the trusted passages alone decide: theirs, their own abstention, or none."""
     shelf, response = heard.report, heard.response
     answers = shelf.status == "answers"
@@ -206,10 +209,16 @@ def _own_answer(heard: _Heard, inputs: PlanInput, terms: MethodTerms, calls: int
         model_calls=calls,
         reasoning_chars=0 if response is None else response.reasoning_chars,
         trusted=shelf,
+        claims=_claims(text, shelf) if answers and settings.task == "list" else (),
         decided_by=decided if answers else None,
         determinism=Determinism.trusted(known) if answers else Determinism.of(known, None, radius=0, whole=0),
         warnings=tuple(dict.fromkeys(told)),
     )
+
+
+def _claims(text: str, shelf: TrustedReport) -> tuple[Claim, ...]:
+    """Return the items of a trusted list in their order; no votes were counted, so that they have no radius."""
+    return tuple(Claim(wording, 0, None, shelf.origins, ()) for _, wording in items_of(text))
 
 
 def _failed(answer: RobustAnswer, heard: _Heard, settings: MethodSettings) -> RobustAnswer:

@@ -26,6 +26,8 @@ class Shown:
 
     def __init__(self, *, whole: bool = False, holds: Callable[[str], bool] | None = None) -> None:
         self._holds = holds
+        self._tells = holds is not None  # the plan knows what follows from a failure
+        self._lost: Response | None = None
         self.failed: Exception | None = None
         self.retracted = False
         self._ending = Ending()
@@ -63,9 +65,14 @@ class Shown:
         return self.failed is not None or (not self.said.strip() and self._ending == Ending())
 
     def restart(self, whole: Response) -> None:
-        """Take the reply of a plain call in place of a missing stream; raise the stream's failure if it is none."""
-        if self.failed is not None and whole.text is None and whole.refusal is None:
-            raise self.failed
+        """Take the reply of a plain call in place of a missing stream; raise the stream's failure if it is none.
+
+        Where a text may be held back, the failure is the `response`: the plan knows what follows from it.
+        """
+        if whole.text is None and whole.refusal is None:
+            if self.failed is not None and not self._tells:
+                raise self.failed
+            self._lost = whole
         self._said, self._ending = [whole.text or ""], whole
 
     def rest(self) -> str:
@@ -82,6 +89,8 @@ class Shown:
     @property
     def response(self) -> Response:
         """The whole reply as a call without streaming gives it, with a note if it is `retracted`."""
+        if self._lost is not None:
+            return self._lost
         cut = isinstance(self._ending, Response) and self._ending.truncated  # models that know end in a `Response`
         found = Response.of(self.said, self._ending, truncated=cut)
         return replace(found, note=RETRACTED) if self.retracted else found
