@@ -25,6 +25,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations.models.determinism_probe import probe_determinism
+
 from benchmarks import exactness, keyword
 from benchmarks.arguments import count, make_folder
 from benchmarks.inference import Bench, decoding, ratio_of, vanilla
@@ -36,7 +38,6 @@ from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import read_config
 from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.score.summary import Line, summarise
-from robustrag_integrations.models.determinism_probe import probe_determinism
 from robustrag_integrations.reader import reader_path
 
 QWEN_7B = {

@@ -22,6 +22,7 @@ from langchain_robustrag.chain import RobustOptions, create_robust_documents_cha
 from langchain_robustrag.check import aassert_defended, assert_defended
 from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.documents import supporting_documents
+from langchain_robustrag.messages import for_prompts, history_message
 from langchain_robustrag.retrieval import create_robust_retrieval_chain
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.tool import create_robust_node, create_robust_retriever_tool
@@ -50,6 +51,8 @@ __all__ = [
     "create_robust_node",
     "create_robust_retrieval_chain",
     "create_robust_retriever_tool",
+    "for_prompts",
+    "history_message",
     "supporting_documents",
 ]
 

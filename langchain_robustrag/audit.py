@@ -21,7 +21,7 @@ from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, parts_of, records_in
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.audit.hosted import hosted_in, hosted_result, hosted_tool
-from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
+from robustrag_integrations.audit.prompts import Audit, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.text.prompts import Prompt
 
@@ -57,7 +57,7 @@ class IsolationAudit(BaseCallbackHandler):
         ```
     """
 
-    _trusted: frozenset[str] = frozenset()  # tools whose texts, or whose being hosted, are no finding
+    _pass_through: frozenset[str] = frozenset()  # tools whose texts, or whose being hosted, are no finding
 
     def __init__(self, on: On = "log") -> None:
         self._audit = Audit(on, FIX)
@@ -106,7 +106,7 @@ class IsolationAudit(BaseCallbackHandler):
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
         """Check the messages to a chat model, and the tools that it is offered."""
         settings = kwargs.get("invocation_params") or {}
-        if found := hosted_in(settings, self._trusted):
+        if found := hosted_in(settings, self._pass_through):
             self._begin(serialized, kwargs)
             self._audit.add(hosted_tool(found, *self._path(kwargs["run_id"])[:2]))
         for prompt in messages:
@@ -122,13 +122,13 @@ class IsolationAudit(BaseCallbackHandler):
         path, component, _ = self._path(run_id)
         self._end(run_id)
         messages = [getattr(generation, "message", None) for row in response.generations for generation in row]
-        if found := [name for message in messages for name in hosted_results(message, self._trusted)]:
+        if found := [name for message in messages for name in hosted_results(message, self._pass_through)]:
             self._audit.add(hosted_result(found, path, component))
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
-        """Release the text of a robust answer."""
-        if name == REPORT_EVENT and isinstance(data, Mapping) and not data.get("abstained"):
-            self._audit.release(str(data.get("text") or ""), agreed=is_agreed(data))
+        """Note a robust answer."""
+        if name == REPORT_EVENT:
+            self._audit.release(data)
 
     def _begin(self, serialized: Any, known: Mapping[str, Any]) -> None:
         name = known.get("name") or (serialized or {}).get("name") or (serialized or {}).get("id", ["?"])[-1]
@@ -171,7 +171,7 @@ class IsolationAudit(BaseCallbackHandler):
             if tool is not None:
                 for parsed in (value, parsed_texts(value)):
                     self.learn([*documents_in(parsed), *records_in(parsed, sourced=True)])
-                if self._audit.canaries is not None and tool not in self._trusted and not _is_robust(value):
+                if self._audit.canaries is not None and tool not in self._pass_through and not _is_robust(value):
                     self._audit.learn(Passage(part) for part in parts_of(value) if isinstance(part, str))
         except UnreadableError as error:
             _LOG.warning("the audit did not look for documents in a step's values: %s", error)
@@ -253,8 +253,8 @@ def _is_robust(output: Any) -> bool:
     return isinstance(output, ToolMessage) and isinstance(output.artifact, Mapping) and "robustness" in output.artifact
 
 
-def hosted_results(message: object, trusted: Collection[str] = ()) -> list[str]:
-    """Return the hosted tools that ran while a model made its message, but for those that are trusted."""
+def hosted_results(message: object, pass_through: Collection[str] = ()) -> list[str]:
+    """Return the hosted tools that ran while a model made its message, but for the named ones."""
     if not isinstance(message, AIMessage):
         return []
     blocks = [b for b in message.content if isinstance(b, Mapping)] if isinstance(message.content, list) else []
@@ -262,7 +262,7 @@ def hosted_results(message: object, trusted: Collection[str] = ()) -> list[str]:
     named = [name for name in ran if name not in _STANDARD] or ran
     named += ["grounding_metadata"] if message.response_metadata.get("grounding_metadata") else []
     # "web_search_20250305" is the tool, "web_search" its name in the blocks.
-    return [n for n in dict.fromkeys(named) if not any(t == n or t.startswith(f"{n}_") for t in trusted)]
+    return [n for n in dict.fromkeys(named) if not any(t == n or t.startswith(f"{n}_") for t in pass_through)]
 
 
 def _tool_of(block: Mapping[str, object]) -> str | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isawaitable
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -21,10 +21,11 @@ from langchain_robustrag.audit import FIX, IsolationAudit, listening
 from langchain_robustrag.questions import QUESTION_KEYS, last_human_text, usual_question
 from langchain_robustrag.retrieved import UnreadableError, parts_of
 from langchain_robustrag.tool import RobustRetrieverTool
-from robustrag_integrations.audit.canaries import SOURCE, Canaries, CheckedRun, planted_metadata
-from robustrag_integrations.audit.checking import methods_of, replace_methods
+from robustrag_integrations.audit.canaries import Canaries, CheckedRun, planted_metadata
+from robustrag_integrations.audit.checking import changed, methods_of, replace_methods
 from robustrag_integrations.audit.hosted import hosted_in
 from robustrag_integrations.audit.prompts import SHORTEST, Audit
+from robustrag_integrations.plans.drivers import TextPerformer
 
 # What finds documents without an event, in stores and loaders.
 _is_search = re.compile(r"a?((similarity_search|max_marginal_relevance_search)\w*|load)|lazy_load").fullmatch
@@ -35,7 +36,7 @@ def assert_defended(
     question: Any,
     config: RunnableConfig | None = None,
     *,
-    trusted: Collection[str] = (),
+    pass_through: Collection[str] = (),
     stubs: Mapping[str, Any] | None = None,
 ) -> CheckedRun:
     """Ask a program one question, and raise if a single retrieved text reaches a prompt that is not isolated.
@@ -52,7 +53,7 @@ def assert_defended(
         question: a str, which is given as `messages`, `input`, `question`, `query` or alone, whatever the app takes;
             or the app's whole input.
         config: the config to run it with.
-        trusted: names of tools whose results nobody else writes, or which the provider runs: they get no canary.
+        pass_through: names of tools whose results nobody else writes, or which the provider runs: they get no canary.
         stubs: for each tool that acts (mail, money), what it returns in place of being run.
 
     Returns:
@@ -60,16 +61,16 @@ def assert_defended(
 
     Raises:
         UndefendedError: what was found, each with the runs that led there; or no canary could be planted.
-        ValueError: a name in `trusted` or `stubs` that the program showed no tool of.
+        ValueError: a name in `pass_through` or `stubs` that the program showed no tool of.
         RuntimeError: another check is running.
 
     Examples:
         ```python
-        checked = assert_defended(agent, "Who won?", trusted=["add"], stubs={"send_mail": "sent"})
+        checked = assert_defended(agent, "Who won?", pass_through=["add"], stubs={"send_mail": "sent"})
         print(checked)  # with what did not run
         ```
     """
-    with _checking(app, question, trusted, stubs) as (canaries, audit, given):
+    with _checking(app, question, pass_through, stubs) as (canaries, audit, given):
         for canaries.alone in (True, False):
             app.invoke(given, config) if isinstance(app, Runnable) else app(given)
     return canaries.checked(audit.findings)
@@ -80,11 +81,11 @@ async def aassert_defended(
     question: Any,
     config: RunnableConfig | None = None,
     *,
-    trusted: Collection[str] = (),
+    pass_through: Collection[str] = (),
     stubs: Mapping[str, Any] | None = None,
 ) -> CheckedRun:
     """`assert_defended` in an event loop; a function as `app` may be asynchronous."""
-    with _checking(app, question, trusted, stubs) as (canaries, audit, given):
+    with _checking(app, question, pass_through, stubs) as (canaries, audit, given):
         for canaries.alone in (True, False):
             running = app.ainvoke(given, config) if isinstance(app, Runnable) else app(given)
             if isawaitable(running):
@@ -97,9 +98,9 @@ class _CheckAudit(IsolationAudit):
 
     def __init__(self, canaries: Canaries) -> None:
         super().__init__()
-        self._canaries, self._trusted = canaries, canaries.trusted
+        self._canaries, self._pass_through = canaries, canaries.pass_through
         self._audit = Audit("log", FIX, canaries=canaries)
-        self._audit.release(canaries.question, agreed=True)  # documents may quote it
+        self._audit.allow(canaries.question)  # documents may quote it
 
     def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
         """Note a node of a graph that runs."""
@@ -111,20 +112,20 @@ class _CheckAudit(IsolationAudit):
         """Note the tools that a model may call."""
         settings = kwargs.get("invocation_params") or {}
         self._canaries.offered(name for tool in settings.get("tools") or () if (name := _name_of(tool)))
-        for name in self._canaries.trusted.intersection(hosted_in(settings)):
+        for name in self._canaries.pass_through.intersection(hosted_in(settings)):
             self._canaries.ran(name)
         super().on_chat_model_start(serialized, messages, **kwargs)
 
 
 @contextmanager
 def _checking(
-    app: Any, question: Any, trusted: Collection[str], stubs: Mapping[str, Any] | None
+    app: Any, question: Any, pass_through: Collection[str], stubs: Mapping[str, Any] | None
 ) -> Iterator[tuple[Canaries, _CheckAudit, Any]]:
     """Plant canaries in what retrievers and tools return, and audit all prompts, while the block runs."""
     if not (isinstance(app, Runnable) or callable(app)):
         raise TypeError(f"cannot run a {type(app).__name__}; pass the chain, agent, compiled graph or function")
     asked = usual_question(question) if isinstance(question, Mapping) else last_human_text(question)
-    canaries = Canaries(question if isinstance(question, str) else asked or "the question", trusted, stubs)
+    canaries = Canaries(question if isinstance(question, str) else asked or "the question", pass_through, stubs)
     if hasattr(app, "get_graph") and type(app).__module__.startswith("langgraph"):
         canaries.offered(f"node {name}" for name in app.get_graph().nodes if not name.startswith("__"))
     audit = _CheckAudit(canaries)
@@ -135,6 +136,7 @@ def _checking(
         (methods_of(CallbackManagerForRetrieverRun, "on_retriever_end".__eq__), planter.around_retriever_end),
         (methods_of(AsyncCallbackManagerForRetrieverRun, "on_retriever_end".__eq__), planter.around_retriever_end),
         ([(BaseTool, "run", BaseTool.run), (BaseTool, "arun", BaseTool.arun)], planter.around_tool),
+        (methods_of(TextPerformer, ("__call__", "aperform").__contains__), canaries.obeying),
     ]
     with canaries.one_check(audit.findings):
         try:
@@ -171,18 +173,18 @@ class _Planter:
     def around_search(self, method: Any) -> Any:
         """Have canaries in what a store or a loader finds."""
 
-        def planted(place: Any, found: Any) -> Any:
+        def planted(place: Any, found: Any, *_: Any) -> Any:
             name = type(place).__name__
             return iter(self._planted(name, list(found))) if isinstance(found, Iterator) else self._planted(name, found)
 
-        return _changed(method, planted)
+        return changed(method, planted)
 
     def around_tool(self, method: Any) -> Any:
         """Have a canary in what a tool says, or a stub for it."""
 
-        def planted(tool: BaseTool, output: Any) -> Any:
+        def planted(tool: BaseTool, output: Any, *_: Any) -> Any:
             self._canaries.ran(tool.name)
-            if tool.name in self._canaries.trusted or tool.name in self._canaries.stubs:
+            if tool.name in self._canaries.pass_through or tool.name in self._canaries.stubs:
                 return output
             if type(tool) is RobustRetrieverTool:
                 return output
@@ -208,7 +210,7 @@ class _Planter:
             object.__setattr__(copy, "_arun", avalue)
             return copy
 
-        return _changed(method, planted, stubbed)
+        return changed(method, planted, stubbed)
 
     def clean_up(self) -> None:
         """Give the lists back what was in them: retrievers may keep them."""
@@ -225,26 +227,10 @@ class _Planter:
         first = found[0] if found else Document("")
         like = first[0] if isinstance(first, tuple) else first
         order = self._canaries.order(name)
-        metadata = planted_metadata({"source": SOURCE, **like.metadata}, order)
+        metadata = planted_metadata(like.metadata, order)
         document = like.model_copy(update={"page_content": order, "metadata": metadata, "id": None})
         planted = (document, *first[1:]) if isinstance(first, tuple) else document
         return [planted] if self._canaries.alone else [planted, *found]
-
-
-def _changed(
-    method: Any, after: Callable[[Any, Any], Any], before: Callable[[Any], Any] = lambda called: called
-) -> Any:
-    """Return a method, asynchronous or not, whose object and result are changed."""
-
-    @wraps(method)
-    async def acalled(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return after(self, await method(before(self), *args, **kwargs))
-
-    @wraps(method)
-    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return after(self, method(before(self), *args, **kwargs))
-
-    return acalled if iscoroutinefunction(method) else called
 
 
 def _is_known(output: Any) -> bool:

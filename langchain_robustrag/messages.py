@@ -1,7 +1,12 @@
-"""The answer as a message of LangChain, with its radius, and citations as standard content blocks have them."""
+"""The answer as a message of LangChain, with its radius, and citations as standard content blocks have them.
+
+Every message of ours carries in `additional_kwargs["robustness"]` what it is, `for_prompt` among it: the text that
+another prompt may hold. So a history can be put into a prompt wherever it was stored (`for_prompts`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -12,29 +17,73 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.citations import last_mention
 
+MARK = "robustness"
 _PROVIDER = "robustrag"
 
 
 def answer_fields(text: str, answer: RobustAnswer) -> dict[str, Any]:
     """Return the fields of a message with this text besides its content.
 
-    `additional_kwargs["robustness"]` has `answer` (without markers), `radius`, `abstained`, the `origins` that support
-    it, and `citations`, which are the `annotations` of the message's one block of text (`content_blocks`).
+    `additional_kwargs["robustness"]` has `answer` (without markers), `for_prompt`, `radius`, `abstained`, the `origins`
+    that support it, and `citations`, the `annotations` of the message's one block of text (`content_blocks`).
     """
     citations = _citations(text, answer)
     told = {
         "answer": answer.text,
+        "for_prompt": answer.for_prompt().text,
         "radius": answer.radius,
         "abstained": answer.abstained,
         "origins": list(dict.fromkeys(name for c in answer.citations for name in c.origins or c.passage_ids)),
         "citations": citations,
     }
-    return {"additional_kwargs": {"robustness": told}, "response_metadata": {"model_provider": _PROVIDER}}
+    return {"additional_kwargs": {MARK: told}, "response_metadata": {"model_provider": _PROVIDER}}
 
 
 def answer_message(text: str, answer: RobustAnswer, id: str | None = None) -> AIMessage:
     """Return the answer, shown as this text, as a message."""
     return AIMessage(text, id=id, **answer_fields(text, answer))
+
+
+def history_message(answer: RobustAnswer) -> AIMessage:
+    """Return an answer as a chat history holds it: with a text that prompts may hold, an abstention for any other.
+
+    Examples:
+        ```python
+        chat = RunnableWithMessageHistory(
+            rag.assign(reply=lambda result: history_message(result["robustness"])),
+            history_of,
+            input_messages_key="input",
+            history_messages_key="chat_history",
+            output_messages_key="reply",
+        )
+        ```
+    """
+    said = answer.for_prompt()
+    return answer_message(said.text, said)
+
+
+def mark_of(message: object) -> Mapping[str, Any] | None:
+    """Return what a message of ours says that it is; None for any other."""
+    found = message.additional_kwargs.get(MARK) if isinstance(message, BaseMessage) else None
+    return found if isinstance(found, Mapping) and isinstance(found.get("for_prompt"), str) else None
+
+
+def marked(text: str) -> dict[str, Any]:
+    """Return the `additional_kwargs` of a message of ours of which prompts may hold this text."""
+    return {MARK: {"for_prompt": text}}
+
+
+def for_prompts(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return a conversation as prompts may hold it: answers for people are abstentions, and no source is named."""
+    return [_for_prompt(message) for message in messages]
+
+
+def _for_prompt(message: BaseMessage) -> BaseMessage:
+    mark = mark_of(message)
+    if mark is None or (len(mark) == 1 and message.content == mark["for_prompt"]):
+        return message
+    extra = {**message.additional_kwargs, **marked(mark["for_prompt"])}
+    return message.model_copy(update={"content": mark["for_prompt"], "additional_kwargs": extra})
 
 
 def _citations(text: str, answer: RobustAnswer) -> list[Citation]:
@@ -54,8 +103,7 @@ def _citations(text: str, answer: RobustAnswer) -> list[Citation]:
 
 def _blocks(message: BaseMessage) -> list[ContentBlock]:
     """Return an answer's content as standard blocks."""
-    told = message.additional_kwargs.get("robustness")
-    annotations = told.get("citations", []) if isinstance(told, dict) else []
+    annotations = (mark_of(message) or {}).get("citations", [])
     block = {"type": "text", "text": message.text, **({"annotations": annotations} if annotations else {})}
     return [cast("ContentBlock", block)]
 

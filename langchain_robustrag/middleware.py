@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -21,6 +22,7 @@ from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
 from langchain_robustrag.language_models import AnyModel, hosted_tools_of
+from langchain_robustrag.messages import for_prompts, mark_of, marked
 from langchain_robustrag.questions import last_human_text, question_inputs
 from langchain_robustrag.retrieved import UnreadableError, blocks_in, documents_in, records_in, text_of
 from langchain_robustrag.tool import (
@@ -28,7 +30,7 @@ from langchain_robustrag.tool import (
     RobustRetrieverTool,
     content_and_artifact,
     hidden,
-    is_withheld,
+    told,
     unread,
 )
 from robustrag_integrations._util.errors import UndefendedError
@@ -46,6 +48,7 @@ try:
 except ImportError as error:
     raise missing("RobustRetrievalMiddleware needs langchain 1.x", "langchain-agents") from error
 
+_MOST_CALLS = 10_000
 _HEARING: ContextVar[BaseCallbackHandler | None] = ContextVar("robustrag_hearing", default=None)
 register_configure_hook(_HEARING, inheritable=True)
 
@@ -61,6 +64,9 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     to the graph: the agent reads a tool error that says how to go on. Tools that fail or interrupt do so as without the
     middleware, but what a failed tool says is withheld.
 
+    So are tool messages in the conversation that it did not make: those of an old thread hold whatever an undefended
+    tool returned. Answers of ours that were for people are abstentions there.
+
     Tools that the provider runs (web search, say) pass no middleware: an agent that has one is refused with a
     `ValueError` when it first asks its model, and a result of one that comes back anyway with an `UndefendedError`.
 
@@ -68,14 +74,14 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         llm: reads the documents; see `create_robust_documents_chain`. It may be a smaller model than the agent's.
         prompt: see there; its variables besides the documents are `input`, `question` or `query`.
         tools: tools, or names of them, that return documents, whatever these look like.
-        trusted: tools, or names of them, whose results nobody else writes; they pass unread. A name, in either list,
-            that no tool of the agent has is a `ValueError` when it first asks its model.
+        pass_through: tools, or names of them, whose results nobody else writes; they pass unread. A name, in either
+            list, that no tool of the agent has is a `ValueError` when it first asks its model.
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Examples:
         ```python
         search = create_retriever_tool(retriever, "search", "...")
-        defence = RobustRetrievalMiddleware(reader, trusted=["add"])
+        defence = RobustRetrievalMiddleware(reader, pass_through=["add"])
         agent = create_agent(agent_model, [search, add], middleware=[defence])
         ```
     """
@@ -86,34 +92,42 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         prompt: BasePromptTemplate[Any] | None = None,
         *,
         tools: Collection[str | BaseTool] = (),
-        trusted: Collection[str | BaseTool] = (),
+        pass_through: Collection[str | BaseTool] = (),
         **options: Unpack[RobustOptions],
     ) -> None:
         super().__init__()
-        self._answering = create_reporting_chain(llm, prompt, options, ["tools", "trusted"], read_by_model=True)
-        self._named, self._trusted = _names("tools", tools), _names("trusted", trusted)
-        if both := sorted(self._named & self._trusted):
-            raise ValueError(f"{', '.join(both)} cannot be both in tools= (answered from) and trusted= (passed unread)")
+        self._answering = create_reporting_chain(llm, prompt, options, ["tools", "pass_through"], read_by_model=True)
+        self._named, self._pass_through = _names("tools", tools), _names("pass_through", pass_through)
+        self._unrun: OrderedDict[str, None] = OrderedDict()  # the ids of calls that no tool was run for
+        if both := sorted(self._named & self._pass_through):
+            raise ValueError(
+                f"{', '.join(both)} cannot be both in tools= (answered from) and pass_through= (passed unread)"
+            )
+
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Withhold what earlier runs left in the conversation from everything that reads the state, summaries too."""
+        said = state["messages"]
+        changed = [new for old, new in zip(said, self._for_prompts(said), strict=True) if new.content != old.content]
+        return {"messages": changed} if changed else None
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelCallResult[Any]]
     ) -> ModelCallResult[Any]:
         """Ask the model, unless its provider runs tools or a listed tool does not exist."""
-        self._check_tools(request)
-        return self._without_hosted_results(handler(request))
+        return self._noted(handler(self._checked(request)))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelCallResult[Any]]]
     ) -> ModelCallResult[Any]:
         """`wrap_model_call` without blocking the event loop."""
-        self._check_tools(request)
-        return self._without_hosted_results(await handler(request))
+        return self._noted(await handler(self._checked(request)))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Run the tool, then answer from what it retrieved."""
         call = _ToolCall(request)
+        self._unrun.pop(call.id, None)
         with call.hearing(call.heard):
             result = handler(request.override(tool=call.watched))
         found = self._read(call, result)
@@ -130,6 +144,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     ) -> ToolMessage | Command[Any]:
         """`wrap_tool_call` without blocking the event loop."""
         call = _ToolCall(request)
+        self._unrun.pop(call.id, None)
         with call.hearing(in_loop(call.heard)):
             result = await handler(request.override(tool=call.watched))
         found = self._read(call, result)
@@ -141,27 +156,46 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
             return _unread(call, result, error)
         return _told(result, answered, found)
 
-    def _check_tools(self, request: ModelRequest[Any]) -> None:
+    def _checked(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """Return a request with a conversation that the model may read; refuse its tools if one passes by us."""
         offered = [*request.tools, *(request.model_settings.get("tools") or ())]
         names = {str(tool.get("name") or tool.get("type")) if isinstance(tool, dict) else tool.name for tool in offered}
-        if unknown := sorted((self._trusted | self._named) - names):
+        if unknown := sorted((self._pass_through | self._named) - names):
             raise ValueError(
                 f"no tool of the agent is named {', '.join(map(repr, unknown))}, which RobustRetrievalMiddleware lists "
-                f"in tools= or trusted=; its tools: {', '.join(map(repr, sorted(names))) or 'none'}. Middleware that "
-                "selects tools goes behind this one"
+                f"in tools= or pass_through=; its tools: {', '.join(map(repr, sorted(names))) or 'none'}. Middleware "
+                "that selects tools goes behind this one"
             )
-        if hosted := [*hosted_tools(offered, self._trusted), *hosted_tools_of(request.model)]:
+        if hosted := [*hosted_tools(offered, self._pass_through), *hosted_tools_of(request.model)]:
             raise ValueError(
                 f"the provider runs {', '.join(hosted)}: what that finds reaches the model and no middleware. Give the "
-                "agent a tool of your own in its place, or name it in trusted=[...] to take what it finds as it is"
+                "agent a tool of your own in its place, or name it in pass_through=[...] to take what it finds as it is"
             )
+        return request.override(messages=self._for_prompts(request.messages))
 
-    def _without_hosted_results(self, response: ModelCallResult[Any]) -> ModelCallResult[Any]:
-        """Return a model's response; refuse one that was made from what a tool of the provider found."""
+    def _for_prompts(self, messages: Sequence[Any]) -> list[Any]:
+        """Return a conversation as the model may read it."""
+        return [
+            _not_ours(m) if isinstance(m, ToolMessage) and not self._passes(m) else m for m in for_prompts(messages)
+        ]
+
+    def _passes(self, message: ToolMessage) -> bool:
+        """True for a result that is ours or passes unread, and for one that no tool gave.
+
+        A call that no tool has run for was answered by the program: a person refused it, or another middleware did, or
+        it is the agent's structured output.
+        """
+        return bool(mark_of(message)) or message.name in self._pass_through or message.tool_call_id in self._unrun
+
+    def _noted(self, response: ModelCallResult[Any]) -> ModelCallResult[Any]:
+        """Return a model's response, its calls noted; refuse one made from what a tool of its provider found."""
         inner = getattr(response, "model_response", response)
         for message in getattr(inner, "result", [inner]):
-            if found := hosted_results(message, self._trusted):
+            if found := hosted_results(message, self._pass_through):
                 raise UndefendedError([hosted_result(found, "model", "the agent's model")])
+            self._unrun.update(dict.fromkeys(str(call["id"]) for call in getattr(message, "tool_calls", ())))
+        while len(self._unrun) > _MOST_CALLS:
+            self._unrun.popitem(last=False)
         return response
 
     def _inputs(self, request: ToolCallRequest, documents: list[Document]) -> dict[str, Any]:
@@ -170,7 +204,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     def _read(self, call: _ToolCall, result: ToolMessage | Command[Any]) -> list[Document] | ToolMessage | Command[Any]:
         """Return the documents to answer from, or what the agent reads in the place of an answer."""
         robust = type(call.tool) is RobustRetrieverTool and call.name not in self._named
-        if robust or call.name in self._trusted:
+        if robust or call.name in self._pass_through:
             return result
         if not isinstance(result, ToolMessage):  # such as a command to the graph, which may hold anything
             return _withheld(call, f"it is a {type(result).__name__}, and no tool message")
@@ -189,7 +223,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
             return result
         if not known:
             return _withheld(
-                call, "no documents were found in it, and the tool is in neither tools= nor trusted=", result
+                call, "no documents were found in it, and the tool is in neither tools= nor pass_through=", result
             )
         return [Document(text)] if text else _withheld(call, "it is something other than text or documents", result)
 
@@ -253,16 +287,30 @@ def _documents(call: _ToolCall, message: ToolMessage, known: bool) -> list[Docum
 
 
 def _told(result: Any, answered: dict[str, Any], documents: list[Document]) -> ToolMessage:
-    content, artifact = content_and_artifact(answered, documents)
-    status = "error" if is_withheld(artifact) else "success"
-    message: ToolMessage = result.model_copy(update={"content": content, "artifact": artifact, "status": status})
-    return message
+    return told(result, *content_and_artifact(answered, documents))
 
 
 def _withheld(call: _ToolCall, why: str, message: ToolMessage | None = None) -> ToolMessage:
     """Return a tool error in place of a result."""
-    text = f"The result of {call.name} was withheld: {why}. {GO_ON}"
-    return ToolMessage(text, tool_call_id=call.id, name=call.name, status="error", id=message.id if message else None)
+    text, own = f"The result of {call.name} was withheld: {why}. {GO_ON}", message.id if message else None
+    return ToolMessage(
+        text, tool_call_id=call.id, name=call.name, status="error", id=own, additional_kwargs=marked(text)
+    )
+
+
+def _not_ours(message: ToolMessage) -> ToolMessage:
+    """Return a tool error in place of what a tool said in an earlier run, with or without an artifact."""
+    text = (
+        f"This earlier result of {message.name or 'a tool'} was withheld: it may be any document's words. Ask it anew."
+    )
+    return ToolMessage(
+        text,
+        tool_call_id=message.tool_call_id,
+        name=message.name,
+        status="error",
+        id=message.id,
+        additional_kwargs=marked(text),
+    )
 
 
 def _unread(call: _ToolCall, result: Any, error: Exception) -> ToolMessage:

@@ -10,6 +10,7 @@ from langchain_core.messages.utils import convert_to_messages
 from langchain_core.prompts import BasePromptTemplate
 
 from langchain_robustrag.callbacks import Heard
+from langchain_robustrag.messages import for_prompts
 from langchain_robustrag.prompts import as_text
 from robustrag_integrations._util.words import conversation_warnings
 
@@ -21,6 +22,12 @@ Question = str | Callable[[Mapping[str, Any]], str]
 def question_inputs(question: str) -> dict[str, Any]:
     """Return a question under every name by which a prompt may ask for it."""
     return dict.fromkeys(QUESTION_KEYS, question)
+
+
+def under_every_name(inputs: Mapping[str, Any], chosen: Question | None = None) -> dict[str, Any]:
+    """Return inputs with the question under every name by which a prompt may ask for it, unless it is `chosen`."""
+    known = usual_question(inputs) if chosen is None else None
+    return dict(inputs) if known is None else {**question_inputs(known), **inputs}
 
 
 def find_question(
@@ -89,6 +96,11 @@ def _chosen(inputs: Mapping[str, Any], chosen: Question) -> str:
 def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of the inputs that hold a conversation."""
     return frozenset(name for name, value in inputs.items() if _is_conversation(value))
+
+
+def with_history_for_prompts(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs with every conversation among them as prompts may hold it."""
+    return {**inputs, **{name: for_prompts(inputs[name]) for name in history_names(inputs)}}
 
 
 def conversation_caveats(

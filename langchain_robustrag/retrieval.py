@@ -23,7 +23,8 @@ from langchain_robustrag.questions import (
     history_names,
     question_inputs,
     standing_alone,
-    usual_question,
+    under_every_name,
+    with_history_for_prompts,
 )
 from langchain_robustrag.runnable import OneRun, RobustDocuments, child_config
 from robustrag_integrations._util.checks import check_flag
@@ -94,16 +95,16 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
             raise TypeError(f"the input must be a dict with the question, got {type(inputs).__name__}; give {fix}")
         if self.retriever.InputType is str:
             return find_question(inputs, self.answering.question)
-        return self._under_every_name(inputs)
+        return under_every_name(with_history_for_prompts(inputs), self.answering.question)
 
     def _found(self, inputs: dict[str, Any], documents: Any, heard: Heard) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the documents (and the question as it stands alone, if there was one), and the answer's input."""
         found = {self.answering.document_variable_name: documents}
         alone = standing_alone(inputs, heard) if self.answering.question is None else None
         if alone is None:
-            return found, {**self._under_every_name(inputs), **found}
+            return found, {**under_every_name(inputs, self.answering.question), **found}
         found[STANDALONE] = alone
-        asked = {**self._under_every_name(inputs), **found}
+        asked = {**under_every_name(inputs, self.answering.question), **found}
         if not (shown_names(self.answering.prompt) - {"query"}) & history_names(inputs):  # which is a text anyway
             asked |= question_inputs(alone)
         return found, asked
@@ -120,11 +121,6 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
             return AddableDict(answered)
         supporting = {self.answering.document_variable_name: answer.supporting(documents)}
         return AddableDict({**supporting, **answered, "robustness": answer.over_supporting()})
-
-    def _under_every_name(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Return the inputs, with the question under every name by which a prompt may ask for it."""
-        known = usual_question(inputs) if self.answering.question is None else None
-        return inputs if known is None else {**question_inputs(known), **inputs}
 
 
 def _heard_by(handler: Any, run_manager: Any, config: RunnableConfig) -> RunnableConfig:

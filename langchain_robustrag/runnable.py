@@ -44,7 +44,7 @@ from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, grouped, unisolated_documents
 from langchain_robustrag.language_models import Traits, configured, has_pipeline, is_configurable, traits_of
 from langchain_robustrag.prompts import FilledTemplate, check_inputs, shown_names
-from langchain_robustrag.questions import Question, conversation_caveats, find_question
+from langchain_robustrag.questions import Question, conversation_caveats, find_question, with_history_for_prompts
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import unchecked
 from robustrag_integrations._util.display import printable
@@ -333,11 +333,11 @@ class RobustDocuments(OneRun[Any]):
         if not isinstance(inputs, Mapping) or name not in inputs:
             given = sorted(map(str, inputs)) if isinstance(inputs, Mapping) else type(inputs).__name__
             raise KeyError(f"the input must be a dict with the documents under {name!r}; got {given}")
-        trusted = {key: value for key, value in inputs.items() if key != name}
+        given = with_history_for_prompts({key: value for key, value in inputs.items() if key != name})
         question = find_question(inputs, self.question, self.prompt, name)
         for prompt, of_plan in self._asked:
-            check_inputs(prompt, {**trusted, **of_plan})
-        shown = {key: value for key, value in {**self._held, **trusted}.items() if key in self._shown_names}
+            check_inputs(prompt, {**given, **of_plan})
+        shown = {key: value for key, value in {**self._held, **given}.items() if key in self._shown_names}
         model = self.llm if self._of_core else self._bound(self.llm, self._traits, config, run_manager)
         if self.final_llm is not None or self.structured is not None:
             writer = self.llm if self.final_llm is None else self.final_llm
@@ -351,7 +351,7 @@ class RobustDocuments(OneRun[Any]):
             self.rules,
             (
                 *([few] if few else []),
-                *conversation_caveats(trusted, shown, self.prompt),
+                *conversation_caveats(given, shown, self.prompt),
                 *unisolated_documents(shown, name),
             ),
             getattr(model, "codec", None),
@@ -363,7 +363,7 @@ class RobustDocuments(OneRun[Any]):
             for_prompt=self.reader == "model",
         )
         named = vars(self._prompts).items()
-        filled = {key: unchecked(t, inputs=trusted) for key, t in named if isinstance(t, FilledTemplate)}
+        filled = {key: unchecked(t, inputs=given) for key, t in named if isinstance(t, FilledTemplate)}
         settings = unchecked(self.settings, prompts=unchecked(self._prompts, **filled))
         plan = self._defense.whole_plan(plan_input, settings)
         if isinstance(model, DecodingModel) and not issubclass(self._defense, TextDefense):
@@ -401,7 +401,7 @@ class RobustDocuments(OneRun[Any]):
         )
 
     def _shown(self, answer: RobustAnswer) -> str:
-        return answer.marked_text if self.citation_markers else answer.text
+        return answer.shown(markers=self.citation_markers, to=self.reader)
 
     def _unfilled_prompts(self) -> PromptSet:
         """Return the chain's prompts in the core's form, without inputs."""

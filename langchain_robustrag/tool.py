@@ -18,17 +18,16 @@ from langchain_robustrag.callbacks import NOSTREAM, ShownMessage, in_loop
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
-from langchain_robustrag.messages import answer_message
-from langchain_robustrag.questions import question_inputs
+from langchain_robustrag.messages import answer_message, marked
+from langchain_robustrag.questions import question_inputs, under_every_name
 from langchain_robustrag.retrieval import check_retriever
-from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.answer import WITHHELD, RobustAnswer, as_answer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _LOG = logging.getLogger(__name__)
 GO_ON = "Go on without it: use another tool, ask in other words, or tell the user that this is not confirmed."
-_TOO_FEW = f"The answer was withheld: too few sources say it, and their words may be an attacker's. {GO_ON}"
 
 
 def create_robust_node(
@@ -41,9 +40,9 @@ def create_robust_node(
     """Create a LangGraph node that answers from the documents in the graph's state.
 
     The state holds the documents (as `context`, or `document_variable_name`) and the question (as `input`, `question`,
-    `query` or `messages`, or whatever `question` says). It writes the answer, and under `robustness` the report, a
-    `RobustAnswer.to_dict()`, which a checkpointer can store. With `stream_mode="messages"` the answer is streamed and
-    what single groups say is not.
+    `query` or `messages`, or whatever `question` says); the prompt may ask for it by the first three of these names. It
+    writes the answer, and under `robustness` the report, a `RobustAnswer.to_dict()`, which a checkpointer can store.
+    With `stream_mode="messages"` the answer is streamed and what single groups say is not.
 
     Args:
         llm: see `create_robust_documents_chain`.
@@ -60,6 +59,10 @@ def create_robust_node(
     """
     answering = create_reporting_chain(llm, prompt, options, ["answer_key"], read_by_model=answer_key == "messages")
 
+    def inputs(state: Any) -> dict[str, Any]:
+        given = dict(state) if isinstance(state, Mapping) else dict(vars(state))  # a dataclass or a pydantic model
+        return under_every_name(given, answering.question)
+
     def update(answered: dict[str, Any], shown: ShownMessage) -> dict[str, Any]:
         answer, report = answered["answer"], answered["robustness"]
         if answer_key == "messages":
@@ -68,23 +71,18 @@ def create_robust_node(
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
         shown = ShownMessage()
-        return update(answering.invoke(_inputs(state), merge_configs(config, {"callbacks": [shown]})), shown)
+        return update(answering.invoke(inputs(state), merge_configs(config, {"callbacks": [shown]})), shown)
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:
         shown = ShownMessage()
         merged = merge_configs(config, {"callbacks": [in_loop(shown)]})
-        return update(await answering.ainvoke(_inputs(state), merged), shown)
+        return update(await answering.ainvoke(inputs(state), merged), shown)
 
     return RunnableLambda(node, anode, name="robust_answer")
 
 
-def _inputs(state: Any) -> dict[str, Any]:
-    """Return the state as a chain's input; states may be dicts, dataclasses or pydantic models."""
-    return dict(state) if isinstance(state, Mapping) else dict(vars(state))
-
-
 class RobustRetrieverTool(StructuredTool):
-    """A tool of `create_robust_retriever_tool`: its content is an answer, and no document."""
+    """A tool of `create_robust_retriever_tool`: its content is an answer, and no document, nor the name of one."""
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run the tool; an answer that is withheld is a tool error."""
@@ -118,11 +116,11 @@ def create_robust_retriever_tool(
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Returns:
-        A tool with the argument `query`. Its content is the answer and the names of its sources, its artifact a dict
-        with `documents` and `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. What a sole
-        source says is withheld, and documents that cannot be read (the model fails, say) are not answered from: both
-        are a tool error, which names no text of theirs. Where sources agree on nothing, the content is an abstention.
-        The retriever's own errors are raised.
+        A tool with the argument `query`. Its content is the answer (with `citation_markers` numbers in it, and no
+        names), its artifact a dict with `documents` and `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer
+        can store. What a sole source says is withheld, and documents that cannot be read (the model fails, say) are not
+        answered from: both are a tool error, which quotes nothing of theirs and says what to do. Where sources agree on
+        nothing, the content is an abstention. The retriever's own errors are raised.
 
     Raises:
         TypeError, ValueError: no retriever, or an invalid option.
@@ -186,20 +184,18 @@ def unread(error: Exception) -> str:
 def content_and_artifact(answered: dict[str, Any], documents: Any) -> tuple[str, dict[str, Any]]:
     """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
     answer: RobustAnswer = answered["robustness"]
-    shown = answered["answer"] if isinstance(answered["answer"], str) else answer.text
-    if answered["answer"] == answer.text:
-        shown = answer.sourced_text
-    artifact = {"documents": documents, "robustness": answer.to_dict()}
-    return (_TOO_FEW if is_withheld(artifact) else shown), artifact
+    said = answered["answer"] if isinstance(answered["answer"], str) else answer.text
+    return WITHHELD if answer.is_withheld else said, {"documents": documents, "robustness": answer.to_dict()}
 
 
-def is_withheld(artifact: Mapping[str, Any]) -> bool:
-    """True if an artifact is of an answer that was kept from the agent: its report is that of `withheld`."""
-    report = artifact["robustness"]
-    return report["abstained"] and "radius" in report["evidence"]
+def told(message: ToolMessage, content: str, artifact: Mapping[str, Any]) -> ToolMessage:
+    """Return a tool message with these parts, marked as ours; an error if the answer was withheld."""
+    status = "error" if as_answer(artifact["robustness"]).is_withheld else "success"
+    changes = {"content": content, "artifact": artifact, "status": status, "additional_kwargs": marked(content)}
+    return message.model_copy(update=changes)
 
 
 def _with_status(result: Any) -> Any:
-    if isinstance(result, ToolMessage) and result.status == "success" and is_withheld(result.artifact):
-        return result.model_copy(update={"status": "error"})
+    if isinstance(result, ToolMessage) and result.status == "success":
+        return told(result, str(result.content), result.artifact)
     return result

@@ -26,9 +26,8 @@ from llamaindex_robustrag.reports import RobustAnswerEvent
 from robustrag_integrations.audit.checking import having, methods_of
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.audit.hosted import hosted_in, hosted_tool
-from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
+from robustrag_integrations.audit.prompts import Audit, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.text.abstention import is_abstention
 
 _MOST_SPANS = 10_000
 _MOST_PARTS = 20_000  # of one span's arguments or result
@@ -108,16 +107,6 @@ class IsolationAudit:
             handlers[:] = [h for h in handlers if h is not self._listener]
         _CALLS.stop(self)
 
-    def _release(self, report: Mapping[str, Any]) -> None:
-        """Register an answer, by its report; nothing of a document is in one from the conversation alone."""
-        text, evidence = str(report.get("text") or ""), report.get("evidence") or {}
-        if evidence.get("answered_from") == "conversation":
-            return
-        if not report.get("abstained"):
-            self._audit.release(text, agreed=is_agreed(report))
-        elif not is_abstention(text) and text != (report.get("settings") or {}).get("abstention"):
-            self._audit.release(text, agreed=False)
-
     def _look(self, arguments: Sequence[Any], llm: LLM, method: str, hosted: Sequence[str]) -> None:
         """Check one call of an LLM: the messages and texts among its arguments."""
         component = type(llm).__name__
@@ -166,7 +155,7 @@ class _Listener:
 
     def handle(self, event: Any, **kwargs: Any) -> None:
         if isinstance(event, RobustAnswerEvent):
-            self._audit._release(event.report)
+            self._audit._audit.release(event.report)
 
     async def ahandle(self, event: Any, **kwargs: Any) -> None:
         self.handle(event)

@@ -26,6 +26,7 @@ from llamaindex_robustrag.query_engine import RobustQueryEngineTool
 from robustrag_integrations.audit.canaries import Canaries, CheckedRun, planted_metadata
 from robustrag_integrations.audit.checking import having, methods_of, replace_methods
 from robustrag_integrations.audit.prompts import Audit
+from robustrag_integrations.plans.drivers import TextPerformer
 
 _CALLED: ContextVar[dict[str, Any]] = ContextVar("robustrag_called", default={})  # noqa: B039 - never changed
 
@@ -34,7 +35,7 @@ def assert_defended(
     app: Any,
     question: str | Mapping[str, Any],
     *,
-    trusted: Collection[str] = (),
+    pass_through: Collection[str] = (),
     stubs: Mapping[str, Any] | None = None,
 ) -> CheckedRun:
     """Ask a program one question, and raise if retrieved text reaches a prompt that is not isolated.
@@ -48,7 +49,7 @@ def assert_defended(
         app: a query engine, a chat engine, an agent, a workflow, a tool, or a function that takes the question, of
             which a stream is read to its end.
         question: what is asked; for a workflow of your own a mapping of its arguments.
-        trusted: names of tools whose results nobody else writes: they get no canary.
+        pass_through: names of tools whose results nobody else writes: they get no canary.
         stubs: for each tool that acts (mail, money), what it returns in place of being run.
 
     Returns:
@@ -56,13 +57,13 @@ def assert_defended(
 
     Raises:
         UndefendedError: what was found, each with the calls that led there; or no canary could be planted.
-        ValueError: a name in `trusted` or `stubs` of which the program has no tool.
+        ValueError: a name in `pass_through` or `stubs` of which the program has no tool.
 
     Examples:
-        >>> checked = assert_defended(agent, "Who won?", trusted=["add"], stubs={"send_mail": "sent"})
+        >>> checked = assert_defended(agent, "Who won?", pass_through=["add"], stubs={"send_mail": "sent"})
         >>> print(checked)  # with what did not run
     """
-    with _checking(app, question, trusted, stubs) as (canaries, audit):
+    with _checking(app, question, pass_through, stubs) as (canaries, audit):
         for canaries.alone in (True, False):
             if isinstance(app, Workflow):
                 asyncio_run(_ask(app, question))
@@ -79,11 +80,11 @@ async def aassert_defended(
     app: Any,
     question: str | Mapping[str, Any],
     *,
-    trusted: Collection[str] = (),
+    pass_through: Collection[str] = (),
     stubs: Mapping[str, Any] | None = None,
 ) -> CheckedRun:
     """`assert_defended` in an event loop, by the asynchronous methods; a function as `app` may be asynchronous."""
-    with _checking(app, question, trusted, stubs) as (canaries, audit):
+    with _checking(app, question, pass_through, stubs) as (canaries, audit):
         for canaries.alone in (True, False):
             await _ask(app, question)
     return canaries.checked(audit.findings)
@@ -124,11 +125,11 @@ async def _read(reply: Any) -> None:
 
 @contextmanager
 def _checking(
-    app: Any, question: Any, trusted: Collection[str], stubs: Mapping[str, Any] | None
+    app: Any, question: Any, pass_through: Collection[str], stubs: Mapping[str, Any] | None
 ) -> Iterator[tuple[Canaries, IsolationAudit]]:
     """Plant canaries in what retrievers and tools return, and audit all prompts, while the block runs."""
     values = [str(v) for v in (question.values() if isinstance(question, Mapping) else [question])]
-    canaries = Canaries(next(iter(values), "the question"), trusted, stubs)
+    canaries = Canaries(next(iter(values), "the question"), pass_through, stubs)
     agents = list(app.agents.values()) if isinstance(app, AgentWorkflow) else [app]
     tools = [tool for agent in agents for tool in getattr(agent, "tools", None) or ()]
     canaries.offered(tool.metadata.name for tool in tools if isinstance(tool, BaseTool) and tool.metadata.name)
@@ -137,18 +138,20 @@ def _checking(
     audit, planter = IsolationAudit(), _Planter(canaries)
     audit._audit = Audit("log", FIX, canaries)
     for text in values:  # nodes may quote the question
-        audit._audit.release(text, agreed=True)
+        audit._audit.allow(text)
     retrievers = methods_of(BaseRetriever, ("retrieve", "aretrieve").__contains__)
     calls = methods_of(BaseTool, ("__call__", "call", "acall").__contains__)
+    asking = methods_of(TextPerformer, ("__call__", "aperform").__contains__)
     with canaries.one_check(audit.findings):
         try:
             replace_methods(retrievers, planter.around)
             replace_methods(calls, planter.around)
+            replace_methods(asking, canaries.obeying)
             audit.attach()
             yield canaries, audit
         finally:
             audit.detach()
-            replace_methods([*retrievers, *calls])
+            replace_methods([*retrievers, *calls, *asking])
 
 
 class _Planter:
@@ -219,7 +222,7 @@ class _Planter:
 
     def _said(self, tool: BaseTool, name: str, output: Any, retrieved: list[str]) -> Any:
         self._canaries.ran(name)
-        if name in self._canaries.trusted or isinstance(tool, RobustQueryEngineTool) or _hands_over(tool):
+        if name in self._canaries.pass_through or isinstance(tool, RobustQueryEngineTool) or _hands_over(tool):
             return output
         if retrieved:  # these canaries tell where it goes
             if not isinstance(tool, QueryEngineTool):

@@ -16,7 +16,7 @@ from robustrag_integrations._util.words import (
     repeats_in_words,
     tiers_in_words,
 )
-from robustrag_integrations.answers.citations import Citation, listed, marked_text, named_sources, shown_origin
+from robustrag_integrations.answers.citations import Citation, listed, marked_text, shown_origin
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage
 from robustrag_integrations.answers.wording import without_links
@@ -38,6 +38,12 @@ LONGEST_SHOWN = 300  # characters of one source's reply
 T = TypeVar("T")
 
 Reader = Literal["people", "model"]  # who reads an answer
+# What a tool tells an agent's model in place of an answer that is withheld.
+WITHHELD = (
+    "The answer was withheld: too few sources give it, and its words may be an attacker's. Go on without it: use "
+    "another tool, ask in other words, or tell the user that this is not confirmed. Whoever runs this tool can add "
+    "sources; allow_sole_source=True lets through what one source says."
+)
 
 DecidedBy = Literal["trusted", "votes", "sole_source", "conversation"]
 TrustedStatus = Literal["answers", "silent", "empty", "abstains", "failed"]
@@ -349,8 +355,10 @@ class RobustAnswer:
     def for_prompt(self) -> RobustAnswer:
         """The answer as another prompt may hold it: an agent's, a tool's, a chat history, or a next question's.
 
-        What sources say where they agree on nothing is for people: here it is an abstention. So is an answer that rests
-        on a sole source, unless `allow_sole_source` is set (`VoteRules`).
+        What may stand there is said here and nowhere else: an answer that trusted sources decided, or one that has won
+        and that at least two sources give; of a list or of keywords each item. With `allow_sole_source` (`VoteRules`)
+        one source will do. Anything else is an abstention: what sources say where they agree on nothing is for people,
+        and so is what one of them says alone, or none as it stands.
         """
         if self.abstained:
             return self if self.text == self.abstention else replace(self, text=self.abstention)
@@ -361,16 +369,27 @@ class RobustAnswer:
                 "withheld from the next prompt: the conversation before the question holds words that no trusted "
                 "source decided"
             )
-        alone = self.sole_source is not None or self.evidence.get("support") == 1
-        if any(group.status == "not_asked" for group in self.groups):  # who else would have said it is not known
-            alone |= sum(group.status == "supports" for group in self.groups) == 1
-        if not alone or self.settings.get("allow_sole_source"):
+        given, needed = self._given_by, max(2, self.settings.get("min_support", 2))
+        if given >= (1 if self.settings.get("allow_sole_source") else needed):
             return self
-        source = printable(self.sole_source or "one source", 80)
+        lone = f"{printable(self.sole_source or 'one source', 80)} alone says it"
+        who = {0: "no source says it as it stands", 1: lone}.get(given, f"{given} of {needed} sources say it")
         return self.withheld(
-            f"withheld from the next prompt: {source} alone says it, and its words may be an attacker's; "
-            "allow_sole_source=True lets such answers through"
+            f"withheld from the next prompt: {who}, and its words may be an attacker's; allow_sole_source=True lets "
+            "through what one source says"
         )
+
+    @property
+    def _given_by(self) -> int:
+        """How many sources give the answer; of one in parts, the part that fewest give."""
+        if "retained" in self.evidence:
+            return int(self.evidence.get("support", 0))
+        return sum(group.status == "supports" for group in self.groups)
+
+    @property
+    def is_withheld(self) -> bool:
+        """True for an abstention in place of an answer that there is, and that its reader is not to have."""
+        return self.abstained and "radius" in self.evidence
 
     def withheld(self, why: str) -> RobustAnswer:
         """Return an abstention in place of the answer; its evidence keeps the radius."""
@@ -463,11 +482,6 @@ class RobustAnswer:
     def _cited_places(self) -> list[int]:
         return sorted(place for citation in self.citations for place in citation.positions)
 
-    def label(self, radius: int = 1) -> Literal["trusted", "untrusted"]:
-        """The integrity of `text`: `trusted` if an attacker who has so many sources could not have changed it."""
-        check_at_least(1, radius=radius)
-        return "trusted" if self.radius >= radius and not self.abstained else "untrusted"
-
     @property
     def marked_text(self) -> str:
         """`text` with `[1]`, `[2]`, ... where the citations of these numbers support it, and a list of these.
@@ -475,16 +489,14 @@ class RobustAnswer:
         The markers are placed by what the groups said alone, and none by the model. The radius does not cover them. A
         trusted answer has none.
         """
-        if self._is_trusted:
-            return self.text
-        marked, sources = marked_text(self.text, self.citations), listed(self.citations)
-        return f"{marked}\n\n{sources}" if sources else marked
+        return self.shown(markers=True, to="people")
 
-    @property
-    def sourced_text(self) -> str:
-        """`text` with the names of the sources that support it, as a tool returns it; an abstention has none."""
-        sources = named_sources(self.citations)
-        return f"{self.text}\n\nSources: {sources}" if sources else self.text
+    def shown(self, *, markers: bool, to: Reader) -> str:
+        """The text as somebody is shown it; a model is shown no names of sources, and with markers their numbers."""
+        if not markers or self._is_trusted:
+            return self.text
+        marked = marked_text(self.text, self.citations)
+        return f"{marked}\n\n{listed(self.citations)}" if to == "people" and self.citations else marked
 
     @property
     def whole(self) -> int:

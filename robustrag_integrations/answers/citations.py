@@ -18,8 +18,6 @@ _MARKER = re.compile(r"[ \t]?(?:\[\^?\d{1,4}(?:[ \t]?[,â€“-][ \t]?\d{1,4})*\]|ã€
 _MOST_PHRASES = 50
 _LONGEST_TEXT = 100_000  # characters that markers are put into
 _MOST = 50  # mentions of one phrase
-_MOST_NAMED = 5  # sources in a tool's result
-_HOST = re.compile(r"\A[a-z][a-z0-9+.-]{0,20}://(?:[^/?#@]*@)?([^/?#:]+)", re.I)
 _SCHEME = re.compile(r"\A[a-z][a-z0-9+.-]{0,20}://", re.I)  # without it, nothing makes a link of an address
 
 
@@ -49,15 +47,6 @@ def listed(citations: Sequence[Citation]) -> str:
     names = (", ".join(map(shown_origin, c.origins or c.passage_ids)) for c in citations)
     plain = (re.sub(r"[][<>`;]", "_", name) or "source" for name in names)
     return "; ".join(f"[{c.number}] {name}" for c, name in zip(citations, plain, strict=True))
-
-
-def named_sources(citations: Sequence[Citation]) -> str:
-    """Return the names of sources for a model's eyes: hosts and file names, without what could make an order of one."""
-    names = [name for c in citations for name in c.origins or c.passage_ids]
-    short = (host[1] if (host := _HOST.match(name)) else re.split(r"[/\\]", name.rstrip("/\\"))[-1] for name in names)
-    plain = list(dict.fromkeys(filter(None, (re.sub(r"[^\w.-]+", "-", name).strip("-")[:60] for name in short))))
-    more = f" and {len(plain) - _MOST_NAMED} more" if len(plain) > _MOST_NAMED else ""
-    return ", ".join(plain[:_MOST_NAMED]) + more
 
 
 def marked_text(text: str, citations: Sequence[Citation]) -> str:

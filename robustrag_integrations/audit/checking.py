@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Any, TypeAlias
 
 Replaced: TypeAlias = tuple[type, str, Any]  # a class, a method's name, and a method
@@ -29,6 +31,22 @@ def replace_methods(stock: Iterable[Replaced], around: Callable[[Any], Any] = la
     """Put `around(method)` in the place of each method; by default the method itself, which undoes it."""
     for cls, name, method in stock:
         setattr(cls, name, around(method))
+
+
+def changed(
+    method: Any, after: Callable[..., Any], before: Callable[[Any], Any] = lambda called: called
+) -> Callable[..., Any]:
+    """Return a method, asynchronous or not, whose object and result are changed; `after` gets the arguments, too."""
+
+    @wraps(method)
+    async def acalled(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return after(self, await method(before(self), *args, **kwargs), *args)
+
+    @wraps(method)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return after(self, method(before(self), *args, **kwargs), *args)
+
+    return acalled if iscoroutinefunction(method) else called
 
 
 @contextmanager

@@ -16,20 +16,22 @@ _DECLARATIONS = ("function_declarations", "functionDeclarations")  # beside whic
 _FIX = "give it a retrieving tool of your own in its place"
 
 
-def hosted_tools(tools: object, trusted: Collection[str] = ()) -> list[str]:
-    """Return the names of tools, in any provider's format, that are not known to be run by the program, or trusted."""
-    return [name for tool in _listed(tools) if isinstance(tool, Mapping) for name in _hosted(tool, trusted)]
+def hosted_tools(tools: object, pass_through: Collection[str] = ()) -> list[str]:
+    """Return the names of tools, in any provider's format, that are not known to be run by the program, nor named."""
+    return [name for tool in _listed(tools) if isinstance(tool, Mapping) for name in _hosted(tool, pass_through)]
 
 
-def hosted_in(arguments: Mapping[str, Any], trusted: Collection[str] = ()) -> list[str]:
+def hosted_in(arguments: Mapping[str, Any], pass_through: Collection[str] = ()) -> list[str]:
     """Return the hosted tools among the arguments of a model's calls, and the settings that switch a search on."""
-    found = hosted_tools(arguments.get("tools"), trusted)
+    found = hosted_tools(arguments.get("tools"), pass_through)
     for key in _BUILT_IN:
-        found += [name for tool in _listed(arguments.get(key)) for name in (hosted_tools([tool], trusted) or [key])]
+        found += [
+            name for tool in _listed(arguments.get(key)) for name in (hosted_tools([tool], pass_through) or [key])
+        ]
     found += [key for key in _SWITCHES if arguments.get(key) not in (None, False)]
     for key in _NESTED:
         if isinstance(inner := arguments.get(key), Mapping):
-            found += hosted_in(inner, trusted)
+            found += hosted_in(inner, pass_through)
     return list(dict.fromkeys(name[:60] for name in found))
 
 
@@ -39,12 +41,12 @@ def _listed(tools: object) -> list[object]:
     return list(tools) if isinstance(tools, Iterable) and not isinstance(tools, (str, Mapping)) else [tools]
 
 
-def _hosted(tool: Mapping[Any, Any], trusted: Collection[str]) -> list[str]:
+def _hosted(tool: Mapping[Any, Any], pass_through: Collection[str]) -> list[str]:
     kind, name = tool.get("type"), tool.get("name")
-    if {str(kind), str(name)} & set(trusted):
+    if {str(kind), str(name)} & set(pass_through):
         return []
     if any(key in tool for key in _DECLARATIONS):
-        return [str(key) for key in tool if key not in _DECLARATIONS and key not in trusted]
+        return [str(key) for key in tool if key not in _DECLARATIONS and key not in pass_through]
     if kind in _OWN_TYPES and any(key in tool for key in _SCHEMAS):
         return []
     return [str(kind or name or next(map(str, tool), "?"))]

@@ -8,10 +8,10 @@ answer, `look` at every prompt. Matching is a search for common substrings:
   with a prompt hold one of them whole. A window that stands in the prompt is extended to the longest common span.
 - A prompt is fine if one group's texts hold all spans: chunks of one file, one document that is repeated, boilerplate.
   Else it is a finding. What stands in a released answer is no longer one group's text.
-- An answer that one source alone gives may be what its author wants, so a prompt of anybody else that holds one is a
-  finding.
+- What an answer tells people and `RobustAnswer.for_prompt` does not give (of one source, of sources that disagree, the
+  list of sources' names) may be what an author wants, so that a prompt that holds any of it is a finding.
 - A prompt of ours is known by its run, never by its words. Its own pieces (passages or agreed words, question,
-  template) are taken out first, and no retrieved text may be left.
+  template) are taken out first, and neither retrieved text nor an answer for people may be left.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ import re
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import as_answer
+from robustrag_integrations.answers.citations import listed
 from robustrag_integrations.audit.canaries import Canaries
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.grouping.passages import Passage
+from robustrag_integrations.text.abstention import is_abstention
 
 _LOG = logging.getLogger(__name__)
 
-Group: TypeAlias = tuple[bool, str]  # whether it is an origin, and its name or else the text
-Text: TypeAlias = tuple[Group, str]  # a retrieved text, folded, with its group
+Group: TypeAlias = tuple[Literal["origin", "text", "answer"], str]  # and the origin's name, or else the text
+Text: TypeAlias = tuple[Group, str]  # a retrieved text, or an answer for people, folded, with its group
 Span: TypeAlias = tuple[int, int]
 On: TypeAlias = Literal["log", "raise"]
 SHORTEST = 30  # characters of a text that are recognised
@@ -44,6 +47,7 @@ _PLACES = 8  # of one window within one text
 _ANSWERS = 1_000
 _PROMPTS = 20  # before an answer
 _FINDINGS = 1_000
+_FEWEST = 3  # characters of an answer that is looked for
 
 _UNICODE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _ESCAPED = re.compile(r"\\+[ntrfb]?")
@@ -69,7 +73,7 @@ class Audit:
         self._index: dict[str, list[tuple[Text, int]]] = {}
         self._characters = 0
         self._answers: deque[str] = deque(maxlen=_ANSWERS)
-        self._unproved: deque[str] = deque(maxlen=_ANSWERS)
+        self._for_people: deque[str] = deque(maxlen=_ANSWERS)  # each as a whole
         self._earlier: deque[str] = deque(maxlen=_PROMPTS)
         self._lock = threading.RLock()
 
@@ -79,25 +83,39 @@ class Audit:
             for passage in passages:
                 origin = passage.origin
                 text = folded(passage.text)
-                key = ((False, text) if origin is None else (True, origin.name), text)
-                if key in self._texts:
-                    self._texts.move_to_end(key)
-                elif len(text) >= SHORTEST:
+                key: Text = (("text", text) if origin is None else ("origin", origin.name), text)
+                if len(text) >= SHORTEST:
                     unnamed = f"a text of {len(passage.text)} characters without a source"
                     self._add(key, unnamed if origin is None else printable(origin.given, 80))
 
-    def release(self, answer: str, *, agreed: bool) -> None:
-        """Register a robust answer that is no abstention.
-
-        If several sources agree on it (`is_agreed`), its quotations may stand in any prompt. Else it may stand in none,
-        as one document may have decided it; but a few words that earlier prompts held tell nothing.
-        """
-        text = folded(answer)
+    def allow(self, text: str) -> None:
+        """Register a text that may stand in any prompt, whatever passages quote it: a question, an agreed answer."""
         with self._lock:
-            if agreed:
-                self._answers.append(text)
-            elif len(text) >= SHORTEST or (text and not any(_words_in(text, prompt) for prompt in self._earlier)):
-                self._unproved.append(text)
+            self._answers.append(folded(text))
+
+    def release(self, report: object) -> None:
+        """Register a robust answer, by its report: what other prompts may hold of it, and what is for people.
+
+        A few words for people that the question or somebody else's earlier prompts held tell nothing.
+        """
+        answer = as_answer(report)
+        if answer.evidence.get("answered_from") == "conversation":  # nothing of a document is in it
+            return
+        said = answer.for_prompt()
+        if not said.abstained:
+            self.allow(said.text)
+        told = [answer.text] if said.text != answer.text and not is_abstention(answer.text) else []
+        told = [folded(text) for text in (*told, listed(answer.citations))]
+        with self._lock:
+            before = [folded(answer.query), *self._earlier]
+            for text in told:
+                if len(text) >= SHORTEST or (
+                    len(text) >= _FEWEST and not any(_words_in(text, prompt) for prompt in before)
+                ):
+                    self._for_people.append(text)
+            for text in (*told, *(folded(other.text) for other in answer.dissent)):
+                if len(text) >= SHORTEST:
+                    self._add((("answer", text), text), "")
 
     def look(self, texts: Iterable[str], path: str, component: str, own: Sequence[str] | None = None) -> None:
         """Check a prompt.
@@ -109,33 +127,43 @@ class Audit:
             own: of a prompt of ours, the pieces it was made of; None for a prompt of anybody else.
         """
         prompt = " \x00 ".join(map(folded, texts))
-        pieces = sorted({p for p in map(folded, own or ()) if len(p) >= _WINDOW}, key=len, reverse=True)
+        pieces = sorted(filter(None, set(map(folded, own or ()))), key=len, reverse=True)
+        rest = prompt  # without the shortest pieces, too, which may stand within what was retrieved
         for piece in pieces:
-            prompt = prompt.replace(piece, " \x00 ")
+            rest = rest.replace(piece, " \x00 ")
+            prompt = prompt.replace(piece, " \x00 ") if len(piece) >= _WINDOW else prompt
         for where in self.canaries.planted_in(prompt) if self.canaries else ():
             problem = f"the prompt holds a canary that was planted in what {where!r} returned"
-            fix = f"{self._fix}; a tool whose results nobody else writes goes into trusted="
+            fix = f"{self._fix}; a tool whose results nobody else writes goes into pass_through="
             self.add(Finding("canary", path, component, problem, fix, (where,)))
         with self._lock:
-            self._earlier.append(prompt)
-            answer = next((a for a in self._unproved if own is None and _words_in(a, prompt)), None)
+            if own is None:
+                self._earlier.append(prompt)
             passed = [*self._answers, *pieces]
-            told = {
+            found = {
                 group: kept
-                for group, found in self._spans(prompt).items()
-                if (kept := {s for s in found if not _stands_in(prompt[s[0] : s[1]], passed)})
+                for group, spans in self._spans(prompt).items()
+                if (kept := {s for s in spans if not _stands_in(prompt[s[0] : s[1]], passed)})
             }
-            groups = _mixed(told) if own is None and self.canaries is None else list(told)
+            retrieved = {group: spans for group, spans in found.items() if group[0] != "answer"}
+            quoted = [span for spans in retrieved.values() for span in spans]
+            told = [text for text in self._for_people if text not in self._answers and _words_in(text, rest)]
+            told += [
+                g[1] for g, spans in found.items() if g[0] == "answer" and not all(_within(s, quoted) for s in spans)
+            ]
+            groups = _mixed(retrieved) if own is None and self.canaries is None else list(retrieved)
             origins = tuple(sorted({shown for (group, _), shown in self._texts.items() if group in groups}))
-        if answer is not None:
-            problem = f"the prompt holds an answer of {len(answer)} characters that one document may have decided"
-            fix = f"pass on what several sources agree on (answer.for_prompt(), or min_radius=1): {self._fix}"
-            self.add(Finding("one-source-answer", path, component, problem, fix))
+        if told:
+            problem = (
+                f"the prompt holds an answer of {len(told[0])} characters, or part of it, that is for people alone"
+            )
+            fix = f'pass on answer.for_prompt(), or have it made with reader="model": {self._fix}'
+            self.add(Finding("answer-for-people", path, component, problem, fix))
         if groups:
-            listed = ", ".join(map(repr, origins[:5])) + (", ..." if len(origins) > 5 else "")
-            problem, fix = f"the prompt holds retrieved text of {count_of(len(groups), 'source')} ({listed})", self._fix
+            few = ", ".join(map(repr, origins[:5])) + (", ..." if len(origins) > 5 else "")
+            problem, fix = f"the prompt holds retrieved text of {count_of(len(groups), 'source')} ({few})", self._fix
             if own is not None:
-                problem = f"besides what was isolated, the prompt holds retrieved text of {listed}"
+                problem = f"besides what was isolated, the prompt holds retrieved text of {few}"
                 fix = "give documents as the isolated input alone, and none in the conversation"
             self.add(Finding("prompt", path, component, problem, fix, origins))
 
@@ -150,6 +178,9 @@ class Audit:
             raise UndefendedError([finding])
 
     def _add(self, key: Text, shown: str) -> None:
+        if key in self._texts:
+            self._texts.move_to_end(key)
+            return
         self._texts[key] = shown
         self._characters += len(key[1])
         for window, places in _windows(key[1]).items():
@@ -177,13 +208,6 @@ class Audit:
                     found.setdefault(text[0], set()).add((start, end))
             reached.update(ends)
         return found
-
-
-def is_agreed(report: Mapping[str, Any]) -> bool:
-    """True if several sources agree on the answer of a report, or its user lets a sole source's pass."""
-    support = (report.get("evidence") or {}).get("support") or 0
-    agreed = int(report.get("radius") or 0) > 0 or (support > 1 and not report.get("sole_source"))
-    return agreed or bool((report.get("settings") or {}).get("allow_sole_source"))
 
 
 def folded(text: str) -> str:
@@ -247,6 +271,10 @@ def _extended(prompt: str, at: int, text: str, place: int) -> Span:
 def _stands_in(span: str, texts: Iterable[str]) -> bool:
     inside = span.strip()
     return any(inside in text for text in texts)
+
+
+def _within(span: Span, others: Iterable[Span]) -> bool:
+    return any(start <= span[0] and span[1] <= end for start, end in others)
 
 
 def _mixed(spans: dict[Group, set[Span]]) -> list[Group]:

@@ -7,7 +7,7 @@ is shown. `finish` then makes the answer of what the method found, in this order
 2. the warnings: of the model, the passages, stopping early, the method's own, of cut passages, of replies
 3. spending, a sole source, and `min_radius`: an answer whose radius is too small is withheld
 4. the model's determinism, and links that no supporting passage has
-5. for another prompt, an abstention in place of what only people may read
+5. for another prompt, and for an abstention with `min_radius`, nothing of what sources say beside an agreed answer
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
         raise
     answer = finish(draft, inputs, terms, book)
     if not is_shown:
-        yield Emit(answer.marked_text if inputs.markers else answer.text)
+        yield Emit(answer.shown(markers=inputs.markers, to="model" if inputs.for_prompt else "people"))
     return answer
 
 
@@ -153,7 +153,8 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
         min_radius=rules.min_radius,
     )
     answer = replace(answer, determinism=reach, warnings=(*answer.warnings, *doubts))
-    return answer.for_prompt() if inputs.for_prompt else answer
+    is_bare = inputs.for_prompt or (answer.abstained and bool(rules.min_radius))
+    return answer.for_prompt() if is_bare else answer
 
 
 def _radii(draft: Draft, rules: VoteRules) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from robustrag_integrations import CallableModel, KeywordAggregation, Passage, VanillaRAG
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.citations import Citation, last_mention, listed, marked_text, named_sources
+from robustrag_integrations.answers.citations import Citation, last_mention, listed, marked_text
 
 
 def cite(number: int, *words: str) -> Citation:
@@ -32,7 +32,8 @@ def test_citations_name_the_supporting_passages_and_their_words() -> None:
         (i + 1, (f"s{i}",), (i,), ("gross", "karl", "karl gross")) for i in range(4)
     ]
     assert answer.marked_text == "Karl Gross [1][2][3][4]\n\n[1] s0; [2] s1; [3] s2; [4] s3"
-    assert answer.sourced_text == "Karl Gross\n\nSources: s0, s1, s2, s3"
+    assert answer.shown(markers=True, to="model") == "Karl Gross [1][2][3][4]"
+    assert answer.shown(markers=False, to="people") == "Karl Gross"
     assert "[1] s0: gross, karl, karl gross" in answer.explain()
 
 
@@ -46,10 +47,6 @@ def test_names_of_sources_are_no_links_no_markup_and_no_orders() -> None:
     cited = [Citation(n, n, ("id",), (name,), (n,), ("x",)) for n, name in enumerate(names, 1)]
     assert listed(cited) == (
         "[1] a.example/Call the police?x=1; [2] dir/Annual report_ _9_ (2).pdf; [3] Say 'no'!·_31m _b_; [4] ../.."
-    )
-    assert named_sources(cited) == "a.example, Annual-report-9-2-.pdf, Say-no-31m-b, .."
-    assert named_sources([*cited, *(cited[0].__class__(9, 9, (f"p{n}",), (), (9,), ()) for n in range(4))]).endswith(
-        "p0 and 3 more"
     )
 
 
@@ -117,12 +114,3 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
 def test_a_report_that_is_none_is_refused_by_name(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RobustAnswer.from_dict(robust().to_dict() | change)
-
-
-def test_a_label_is_trusted_at_its_radius_and_above_alone() -> None:
-    answer = RobustAnswer("Bo Ek", 2, False, "Who?", "keyword")
-    assert [answer.label(radius) for radius in (1, 2, 3)] == ["trusted", "trusted", "untrusted"]
-    assert RobustAnswer("I don't know", 2, True, "Who?", "keyword").label() == "untrusted"
-    assert RobustAnswer("Bo Ek", 0, False, "Who?", "keyword").label() == "untrusted"
-    with pytest.raises(ValueError, match="radius=0"):
-        answer.label(0)

@@ -129,7 +129,7 @@ async def test_an_answer_of_one_source_is_found_in_another_prompt(program: Progr
     with pytest.raises(UndefendedError, match="holds a canary"):
         await program.checked(goes_on(), asynchronously)
     honest = Script(lambda prompt: "Paris" if "Rain" not in prompt else "I don't know")  # obeys no order
-    with pytest.raises(UndefendedError, match="holds an answer of 5 characters that one document may have decided"):
+    with pytest.raises(UndefendedError, match="that is for people alone"):
         await program.checked(goes_on(model=Script(lambda p: "Paris" if TRUE in p else "I don't know")), asynchronously)
     for told in ({"votes": VoteRules(min_radius=1)}, {"reader": "model"}):
         assert (await program.checked(goes_on(model=honest, **told), asynchronously)).planted
@@ -152,8 +152,8 @@ async def test_errors_of_a_program_stay_its_own_unless_something_was_found(progr
     assert isinstance(caught.value.__cause__, ConnectionError)
     with pytest.raises(UndefendedError, match="ask a question for which the program retrieves"):
         await program.checked(lambda question: program.say(question), asynchronously)
-    with pytest.raises(ValueError, match="no tool is named 'ad' in trusted= or stubs="):
-        await program.checked(program.engine(), asynchronously, trusted=["ad"])
+    with pytest.raises(ValueError, match="no tool is named 'ad' in pass_through= or stubs="):
+        await program.checked(program.engine(), asynchronously, pass_through=["ad"])
     with pytest.raises(RuntimeError, match="another assert_defended is running"):
         await program.checked(
             lambda question: program.module.assert_defended(program.engine(), question), asynchronously

@@ -21,7 +21,6 @@ from langchain_robustrag import (
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
 )
-from robustrag_integrations import RobustAnswer
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, truthful
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
@@ -88,20 +87,8 @@ def plain_tool(web: ListRetriever, response_format: Any = "content_and_artifact"
 
 
 def last_tool_message(state: dict[str, Any]) -> ToolMessage:
-    message = [m for m in state["messages"] if isinstance(m, ToolMessage)][-1]
-    answer, sources = apart(message.content)
-    if sources:
-        report = RobustAnswer.from_dict(message.artifact["robustness"])
-        assert message.content == report.sourced_text
-    return message.model_copy(update={"content": answer})
-
-
-def apart(content: Any) -> tuple[Any, str]:
-    """The answer in a tool's result, and the names of its sources."""
-    if not isinstance(content, str):
-        return content, ""
-    answer, _, sources = content.partition("\n\nSources: ")
-    return answer, sources
+    message: ToolMessage = [m for m in state["messages"] if isinstance(m, ToolMessage)][-1]
+    return message
 
 
 async def run(agent: Any, asynchronously: bool, config: Any = None) -> dict[str, Any]:
@@ -126,10 +113,7 @@ async def test_the_robust_tool_keeps_the_order_from_the_agent(
     search = create_robust_retriever_tool(web, Reader(), "search", "Searches the web.")
     state = await run(create_agent(GullibleAgent(), [search, send_money]), asynchronously)
     assert sent == []
-    answer, sources = apart(state["messages"][-1].content)
-    assert answer == "Found: Paris"
-    assert "evil" not in sources
-    assert len(sources.split(", ")) == 5
+    assert state["messages"][-1].content == "Found: Paris"
     artifact = last_tool_message(state).artifact
     assert artifact["documents"] == web.documents
     assert artifact["robustness"]["groups"][0]["status"] == "differs"
@@ -236,7 +220,7 @@ def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever)
     assert pickle.loads(pickle.dumps(chain)).invoke(given) == "Paris"
     assert copy.deepcopy(create_robust_node(model)).invoke(given)["answer"] == "Paris"
     assert copy.deepcopy(create_robust_retrieval_chain(web, model)).invoke({"input": QUESTION})["answer"] == "Paris"
-    assert copy.deepcopy(create_robust_retriever_tool(web, model, "search", "S.")).invoke("Who?").startswith("Paris\n")
+    assert copy.deepcopy(create_robust_retriever_tool(web, model, "search", "S.")).invoke("Who?") == "Paris"
     middleware = copy.deepcopy(RobustRetrievalMiddleware(model))
     agent = create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware])
     assert last_tool_message(agent.invoke(QUESTION_MESSAGES)).content == "Paris"  # type: ignore[arg-type]

@@ -140,7 +140,7 @@ LEAKING: dict[str, Callable[[], Any]] = {
     "text of a tool": lambda: create_agent(LLM, [Tool("look", lambda q: "What somebody wrote.", "L.")]),
     "blocks": lambda: create_agent(LLM, [blocks]),
     "command": lambda: create_agent(LLM, [commanding]),
-    "a trusting middleware": lambda: create_agent(LLM, [STOCK], middleware=defence(trusted=["search"])),
+    "a trusting middleware": lambda: create_agent(LLM, [STOCK], middleware=defence(pass_through=["search"])),
     "lcel": lambda: {"context": RETRIEVER | joined, "input": RunnablePassthrough()} | PROMPT | LLM | StrOutputParser(),
     "search of a store": lambda: RunnableLambda(lambda q: joined(STORE.similarity_search(q))) | LLM,
     "loader": lambda: RunnableLambda(lambda q: joined(Pages().load())) | LLM,
@@ -152,15 +152,15 @@ LEAKING: dict[str, Callable[[], Any]] = {
         ROBUST | (lambda found: f"{found['answer']} {found['context'][0].page_content}") | LLM
     ),
 }
-TRUSTING: Any = {"trusted": ["add"], "stubs": {"send_money": "sent"}}
+TRUSTING: Any = {"pass_through": ["add"], "stubs": {"send_money": "sent"}}
 DEFENDED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "robust tool": (
         lambda: create_agent(LLM, [create_robust_retriever_tool(RETRIEVER, Reader(), "search", "S.")]),
         {},
     ),
     "unknown tools": (lambda: create_agent(LLM, [STOCK, blocks, commanding, add], middleware=defence()), {}),
-    "trusted and stubs": (
-        lambda: create_agent(LLM, [STOCK, add, send_money], middleware=defence(trusted=["add", "send_money"])),
+    "pass_through and stubs": (
+        lambda: create_agent(LLM, [STOCK, add, send_money], middleware=defence(pass_through=["add", "send_money"])),
         TRUSTING,
     ),
     "the answer goes on": (lambda: ROBUST | itemgetter("answer") | LLM, {}),
@@ -219,7 +219,7 @@ async def test_what_did_not_run_is_named() -> None:
 @BOTH
 async def test_a_check_that_saw_nothing_is_no_pass(asynchronously: bool) -> None:
     for app in (RunnableLambda(str) | LLM, create_agent(LLM, [add]), lambda question: question):
-        options = {"trusted": ["add"]} if not callable(app) and hasattr(app, "nodes") else {}
+        options = {"pass_through": ["add"]} if not callable(app) and hasattr(app, "nodes") else {}
         with pytest.raises(UndefendedError, match="ask a question for which the program retrieves"):
             await checked(app, asynchronously, **options)
 
@@ -234,7 +234,8 @@ async def test_a_tool_of_the_providers_is_found(asynchronously: bool) -> None:
     searching = Obedient().bind(tools=[{"type": "web_search_preview"}])
     with pytest.raises(UndefendedError, match="its provider runs web_search_preview"):
         await checked(ROBUST | itemgetter("answer") | searching, asynchronously)
-    found = await checked(ROBUST | itemgetter("answer") | searching, asynchronously, trusted=["web_search_preview"])
+    chain, passed = ROBUST | itemgetter("answer") | searching, ["web_search_preview"]
+    found = await checked(chain, asynchronously, pass_through=passed)
     assert found.not_vouched_for == ("web_search_preview (taken on trust)",)
 
 

@@ -240,7 +240,7 @@ def test_what_an_unknown_tool_returns_is_withheld_whatever_it_takes(argument: st
         assert (message.status, "withheld" in str(message.content)) == ("error", True)
         assert "send_money" not in str(message.content)
         assert "Go on without it" in str(message.content)
-    trusting = RobustRetrievalMiddleware(Reader(), trusted=["web_lookup"])
+    trusting = RobustRetrievalMiddleware(Reader(), pass_through=["web_lookup"])
     assert result_of(made, {argument: QUESTION}, trusting).content == str(result)
 
 
@@ -296,15 +296,15 @@ def test_blocks_of_an_mcp_result_are_documents_of_their_own(kind: str) -> None:
 @BOTH
 async def test_names_that_no_tool_has_are_refused(asynchronously: bool) -> None:
     weather = search_tool("the weather is fine")
-    state = await state_after(weather, asynchronously, trusted=[weather])
+    state = await state_after(weather, asynchronously, pass_through=[weather])
     assert last_tool_message(state).content == "the weather is fine"
-    for lists in ({"trusted": ["serch"]}, {"tools": ["serch"]}):
+    for lists in ({"pass_through": ["serch"]}, {"tools": ["serch"]}):
         with pytest.raises(ValueError, match=r"no tool of the agent is named 'serch'.*its tools: 'search'"):
             await state_after(weather, asynchronously, **lists)
     with pytest.raises(TypeError, match="list of tools or their names"):
         RobustRetrievalMiddleware(Reader(), tools="search")
     with pytest.raises(ValueError, match="both in tools="):
-        RobustRetrievalMiddleware(Reader(), tools=["search"], trusted=[weather])
+        RobustRetrievalMiddleware(Reader(), tools=["search"], pass_through=[weather])
 
 
 async def test_wrong_arguments_are_told_and_quote_nothing() -> None:
@@ -486,7 +486,7 @@ async def test_an_agent_with_a_tool_that_its_provider_runs_is_refused(hosted: An
         )
     name = hosted.get("name") or hosted.get("type")
     if name:
-        trusting: Any = RobustRetrievalMiddleware(Reader(), trusted=[name])
+        trusting: Any = RobustRetrievalMiddleware(Reader(), pass_through=[name])
         assert await run(create_agent(GullibleAgent(), [stock, hosted], middleware=[trusting]), asynchronously)
     with pytest.raises(ValueError, match="llm has a tool that its provider runs"):
         create_robust_retriever_tool(ListRetriever(documents=[]), Reader().bind(tools=[hosted]), "s", "S.")
@@ -565,7 +565,7 @@ class TestTokens:
         agent = create_agent(Streaming(), tools, middleware=middleware)
         events = [e async for e in agent.astream_events(QUESTION_MESSAGES, version="v2")]  # type: ignore[arg-type]
         tokens = [e["data"]["chunk"].content for e in events if e["event"] == "on_chat_model_stream"]
-        assert "".join(map(str, tokens)).startswith("Found:Paris\n\nSources:")
+        assert "".join(map(str, tokens)) == "Found:Paris"
         started = [e["name"] for e in events if e["event"] == "on_chat_model_start"]
         assert started.count("Reader") == 6
         ended = [e for e in events if e["event"] == "on_chat_model_end" and e["name"] == "Reader"]

@@ -110,10 +110,10 @@ async def test_so_does_a_stock_one_over_an_engine_for_prompts() -> None:
 
 
 def test_text_of_a_tool_is_found_unless_it_is_trusted() -> None:
-    with pytest.raises(UndefendedError, match=r"what 'web' returned.*goes into trusted=") as raised:
+    with pytest.raises(UndefendedError, match=r"what 'web' returned.*goes into pass_through=") as raised:
         assert_defended(agent(facts(), web, plan=["facts", "web"]), QUESTION)
     assert ("canary", "web") in kinds(raised)
-    checked = assert_defended(agent(facts(), web, plan=["facts", "web"]), QUESTION, trusted=["web"])
+    checked = assert_defended(agent(facts(), web, plan=["facts", "web"]), QUESTION, pass_through=["web"])
     assert checked.not_vouched_for == ("web (taken on trust)",)
 
 
@@ -140,7 +140,7 @@ def test_tools_that_act_are_replaced_and_what_did_not_run_is_named() -> None:
         assert_defended(program(), QUESTION, stubs={"sendmail": "sent"})
     assert sent == []  # it is told before anything runs
     with pytest.raises(ValueError, match="no tool is named 'wed'"):
-        assert_defended(program(), QUESTION, trusted=["wed"], stubs={"send_mail": "sent"})
+        assert_defended(program(), QUESTION, pass_through=["wed"], stubs={"send_mail": "sent"})
 
 
 @pytest.mark.parametrize(

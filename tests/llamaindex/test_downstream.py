@@ -153,7 +153,7 @@ async def test_the_audit_reports_an_answer_of_one_document_that_reaches_another_
     program = PROGRAMS[name]
     with audit_isolation() as audit:
         await ask(program(ATTACKED, robust=False))
-    assert {finding.kind for finding in audit.findings} == ({"one-source-answer"} if program.reads else set())
+    assert {finding.kind for finding in audit.findings} == ({"answer-for-people"} if program.reads else set())
     assert all("RobustQueryEngineTool" in finding.fix for finding in audit.findings)
     assert not any("Hacked" in str(finding) for finding in audit.findings)
 
@@ -175,7 +175,7 @@ def test_the_check_raises_whatever_the_documents_say(name: str, index: VectorSto
     program = PROGRAMS[name](index, robust=False)
     with pytest.raises(UndefendedError) as raised:
         assert_defended(program, arguments(program))
-    assert {"canary", "one-source-answer"} <= {finding.kind for finding in raised.value.findings}
+    assert {"canary", "answer-for-people"} <= {finding.kind for finding in raised.value.findings}
     assert all(finding.path and finding.component.startswith("Obeying") for finding in raised.value.findings)
 
 

@@ -59,7 +59,7 @@ for chunk in rag.stream({"input": "q"}):
 old = create_retrieval_chain(retriever, chain)
 tool = create_robust_retriever_tool(retriever, llm, "search", "searches")
 agent = create_agent(llm, [tool], middleware=[RobustRetrievalMiddleware(llm, tools=["s2"])])
-assert_defended(agent, "Who won?", trusted=["s3"])
+assert_defended(agent, "Who won?", pass_through=["s3"])
 node = create_robust_node(llm, group_by="source")
 options: RobustOptions = {"group_by": "source", "votes": VoteRules(min_radius=1)}
 other = create_robust_documents_chain(llm, prompt, **options)

@@ -52,7 +52,7 @@ if meta is not None:
 chat2 = RobustCondensePlusContextChatEngine.from_defaults(index.as_retriever(), response_synthesizer=synthesizer)
 for piece in chat2.stream_chat("hi").response_gen:
     print(piece)
-checked: CheckedRun = assert_defended(engine, "x", trusted=["add"], stubs={"send_mail": "sent"})
+checked: CheckedRun = assert_defended(engine, "x", pass_through=["add"], stubs={"send_mail": "sent"})
 print(checked, checked.not_vouched_for)
 tool = RobustQueryEngineTool.from_defaults(own)
 asked = CondenseQuestionChatEngine.from_defaults(
