@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib import metadata
 
 import pytest
@@ -13,30 +12,27 @@ from robustrag_integrations.cli import doctor, main
 SECRET = "sk-very-secret-0123456789"
 
 
-def test_its_first_line_is_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--quick"]) == 0
-    first, blank, *rest = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"robustrag {__version__}, Python 3.")
-    assert first.endswith("isolation not probed; shipped models as released")
-    assert blank == ""
-    for title in ("packages", "extras", "isolation", "shipped"):
-        assert title in rest
-
-
-def test_no_value_of_the_environment_is_told(
+def test_versions_and_what_ships_are_told_and_no_value_of_the_environment(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_API_KEY", "HF_HOME", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, SECRET)
     monkeypatch.setenv("OPENAI_BASE_URL", f"https://user:{SECRET}@models.example/v1")
-    for form in ([], ["--json"]):
-        main(["doctor", "--quick", *form])
-        said = capsys.readouterr().out
-        assert SECRET not in said
-        assert "models.example" not in said
-    found = json.loads(said)
-    assert found["schema"] == "robustrag/doctor/1"
-    assert found["packages"]["numpy"] == metadata.version("numpy")
+    assert main(["doctor", "--quick"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"robustrag: {__version__}, Python 3.")
+    assert {"isolation: not probed", f"numpy: {metadata.version('numpy')}"} <= set(said.splitlines())
+    assert said.count(": as released") == len(doctor.SHIPPED)
+    assert SECRET not in said
+    assert "models.example" not in said
+
+
+def test_what_is_missing_or_too_old_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs = ["numpy>=9999", "no-such-package>=1 ; extra == 'local'"]
+    monkeypatch.setattr(metadata, "requires", lambda name: needs)
+    found = doctor.packages()
+    assert "9999" in found["numpy"]
+    assert found["no-such-package"] == "not installed"
 
 
 def test_a_model_that_is_not_the_released_one_is_a_failure(
@@ -44,15 +40,12 @@ def test_a_model_that_is_not_the_released_one_is_a_failure(
 ) -> None:
     monkeypatch.setitem(doctor.SHIPPED, "bundled reader", "another")
     assert main(["doctor", "--quick"]) == 1
-    said = capsys.readouterr().out
-    assert "shipped models NOT AS RELEASED" in said.splitlines()[0]
-    assert "bundled reader: NOT AS RELEASED: reinstall" in said
+    assert "bundled reader: NOT AS RELEASED" in capsys.readouterr().out
 
 
-def test_the_isolation_probe_says_how_many_rows_it_pads_to() -> None:
+def test_the_isolation_probe_is_told() -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     found = doctor.isolation_here()
-    assert found["isolation"].startswith("probed: ")
-    assert found["in_short"] in ("exact", "with float noise")
-    assert "tarsk" in found["answer"].lower()
+    assert "probed: " in found
+    assert "tarsk" in found.lower()

@@ -1,1 +1,0 @@
-"""Defences of other papers, to compare with (`defenses.registry.BASELINES`)."""
