@@ -5,17 +5,16 @@ What is said in words they say themselves (`account()`), as on a terminal.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from robustrag_integrations._util.words import count_of, standing_in_words
+from robustrag_integrations._util.words import standing_in_words
 from robustrag_integrations.drawing.elements import Element, h, table
 from robustrag_integrations.drawing.text import one_line, visible
 
 PASSAGE, RESPONSE = 1500, 800  # characters that are shown of each; a cut part says so
 GROUPS = 100
-_FACT, _COUNTS, _STEPS, _STRIP, _LONGEST_BAR, _RESPONSES = 600, 20, 200, 40, 40, 10
+_FACT, _COUNTS, _LONGEST_BAR, _RESPONSES = 600, 20, 40, 10
 
 
 def answer_parts(answer: Any, passages: Sequence[Mapping[str, Any]] | None = None) -> tuple[Element, ...]:
@@ -30,7 +29,6 @@ def answer_parts(answer: Any, passages: Sequence[Mapping[str, Any]] | None = Non
     return (
         h("p", text, note, cls="given"),
         *account_parts(answer),
-        *_steps(answer.evidence),
         *_groups(answer, passages),
     )
 
@@ -78,24 +76,6 @@ def passages_of(answer: Any, passages: Sequence[Mapping[str, Any]]) -> list[list
     return [[passages[place] for place in g.positions if place < len(passages)] for g in answer.groups]
 
 
-def groups_strip(answer: Any, passages: Sequence[Mapping[str, Any]]) -> Element:
-    """Draw the groups in rank order at a glance: filled where it supports the answer, framed if planted."""
-    statuses = [group.status for group in answer.groups]
-    hits = [any(p.get("planted") for p in found) for found in passages_of(answer, passages)]
-    cells = [_cell(status, hit) for status, hit in zip(statuses[:_STRIP], hits, strict=False)]
-    more = f" +{len(statuses) - len(cells)}" if len(statuses) > len(cells) else None
-    said = ", ".join(f"{count} {status}" for status, count in Counter(statuses).items())
-    label = f"{count_of(len(statuses), 'source')}: {said}; {sum(hits)} planted"
-    return h("span", *cells, more, cls="strip", role="img", aria_label=label)
-
-
-def groups_legend(statuses: Sequence[str]) -> Element:
-    """Explain the cells of `groups_strip`, one for each status that a group may have."""
-    cells = [h("li", _cell(status, False), f" {status.replace('_', ' ')}") for status in statuses]
-    planted = h("li", _cell("differs", True), " with a planted passage")
-    return h("ul", h("li", "Sources, best rank first:"), *cells, planted, cls="legend")
-
-
 def _cell(status: str, planted: bool) -> Element:
     return h("i", cls=f"cell {status}{' hit' * planted}", aria_hidden="true")
 
@@ -117,23 +97,6 @@ def _counts(evidence: Mapping[str, Any]) -> tuple[Element, ...]:
     total = max(len(counts), evidence.get("distinct_keywords") or 0)
     caption += f"; {total - _COUNTS:,} rarer ones are not shown" if total > _COUNTS else ""
     return (table((), rows, caption, "counts"),)
-
-
-def _steps(evidence: Mapping[str, Any]) -> tuple[Element, ...]:
-    """Draw a row per token of a decoded answer: its lead over the next one, and which that is."""
-    gaps, words, rivals = (evidence.get(name) or () for name in ("gaps", "words", "rivals"))
-    rows = []
-    for i, gap in enumerate(gaps[:_STEPS]):
-        word, rival = (_token(texts[i]) if i < len(texts) else "–" for texts in (words, rivals))
-        token = h("th", word, scope="row", dir="auto")
-        rows.append(h("tr", token, h("td", f"{gap:.3g}"), h("td", rival, dir="auto", cls="rival")))
-    caption = "Token by token" + (f"; {len(gaps) - _STEPS} more are not shown" if len(gaps) > _STEPS else "")
-    return (table(("Token", "Lead", "Best rival"), rows, caption, "steps"),) if rows else ()
-
-
-def _token(word: str) -> str:
-    """Return a token for print: without its leading space, and as a sign if nothing else is left."""
-    return one_line(word, 24) or ("⏎" if "\n" in word else "␣" if word else "·")
 
 
 def _groups(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple[Element, ...]:
@@ -160,7 +123,7 @@ def _groups(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple[
         )
     left = len(answer.groups) - len(rows)
     caption = "Each source, in a prompt of its own" + (f"; {left:,} more not shown" if left else "")
-    return (table(("No.", "Source", "Verdict", "Asked alone, it says", "Note"), rows, caption, "groups"),)
+    return (table(("No.", "Source", "Verdict", "Reply", "Note"), rows, caption, "groups"),)
 
 
 def _passage(passage: Mapping[str, Any]) -> Element:

@@ -38,8 +38,6 @@ INLINE: Mapping[str, str] = {
     "bar": "width:45%;letter-spacing:1px;",
     "kept": "font-weight:600;",
     "lost": "opacity:.7;",
-    "steps": "width:auto;",
-    "rival": f"{_CODE}{_SAFE}",
     "rank": "width:3.5em;",
     "verdict": "width:11em;",
     "sources": "width:24%;",

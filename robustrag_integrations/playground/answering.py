@@ -10,12 +10,12 @@ from typing import Any
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import in_one_line
-from robustrag_integrations.answers.answer import STATUSES, RobustAnswer, ask_report
+from robustrag_integrations.answers.answer import RobustAnswer, ask_report
 from robustrag_integrations.certification.metrics import holds_answer
 from robustrag_integrations.corpus.retrieval import Library
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, entry_of
-from robustrag_integrations.drawing.answer import answer_parts, certificate_parts, groups_legend, groups_strip
+from robustrag_integrations.drawing.answer import answer_parts, certificate_parts
 from robustrag_integrations.drawing.elements import h, to_data
 from robustrag_integrations.evaluation.attacks import ATTACKS, Attack, planted_texts
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
@@ -98,7 +98,7 @@ class Buttons:
         yield {"state": replace(state, rows=rows).as_dict()}
 
     async def answer(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """Yield both answers, each as soon as it is there, drawn with its groups, its counts or its trace."""
+        """Yield both answers, each as soon as it is there, drawn with its counts and its groups."""
         state = _askable(asked)
         model = await self._models.load(state.model)
         passages = state.passages[: state.top_k]
@@ -110,14 +110,13 @@ class Buttons:
         undefended: Defense = VANILLA.build(model, task=task)
         for name, defense in (("vanilla", undefended), ("defended", _defense_of(state, model))):
             found = await defense.aanswer(state.question, passages, choices=_choices_of(state, task))
-            groups = h("div", groups_strip(found, shown), groups_legend(STATUSES), cls="strip-line")
             yield {
                 "part": name,
                 "text": found.text,
                 "radius": found.radius,
                 "groups": len(found.groups),
                 "verdict": _verdict(state, found),
-                "evidence": to_data(h("div", groups, *answer_parts(found, shown))),
+                "evidence": to_data(h("div", *answer_parts(found, shown))),
                 "report": ask_report(model.description, found, passages) if name == "defended" else None,
             }
 

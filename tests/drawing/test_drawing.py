@@ -158,11 +158,6 @@ def test_counts_come_with_kept_keywords_first_and_the_rest_is_counted() -> None:
     assert text.count("w0") == 19
 
 
-def test_steps_are_told_with_their_lead_and_rival() -> None:
-    evidence = {"gaps": [2.4, 0.3, 2.7], "words": [" Ada", "\n", "<end>"], "rivals": [" Ben", "a"]}
-    assert "Ada2.4Ben⏎0.3a<end>2.7–" in text_of(_answer(evidence=evidence))
-
-
 def test_passages_are_those_of_their_groups() -> None:
     found = passages_of(_answer(), [{"text": str(i)} for i in range(2)])
     assert [[p["text"] for p in group] for group in found] == [["0"], ["1"], []]
