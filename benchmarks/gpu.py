@@ -39,6 +39,7 @@ from robustrag_integrations.evaluation.run.config import read_config
 from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.score.summary import Line, summarise
 from robustrag_integrations.reader import reader_path
+from robustrag_integrations.text.prompts import Prompt
 
 QWEN_7B = {
     "vocab_size": 152_064,
@@ -124,9 +125,12 @@ def isolation(plan: Plan) -> Iterator[Found]:
         for ratio in exactness.ratios(plan.bench(network, tokenizer)):
             yield {"dtype": str(dtype), **ratio.as_dict(plan.device)}
         model = LocalModel(network, tokenizer, max_new_tokens=16)
-        said = probe_determinism(model, repeats=2, load=plan.scene.groups).to_dict()
-        kept = {name: said[name] for name in ("compared", "differed", "examples")}
-        yield {"dtype": str(dtype), "name": "replies that differ when asked again, alone or among others", **kept}
+        prompts = [Prompt(f"{text}\n{plan.scene.question()}") for text in plan.scene.passages()]
+        among = [reply.text for reply in model.generate(prompts, "isolated")]
+        alone = [model.generate([prompt], "isolated")[0].text for prompt in prompts]
+        differed = [(one, other) for one, other in zip(alone, among, strict=True) if one != other]
+        found = {"compared": len(prompts), "differed": len(differed), "examples": differed[:3]}
+        yield {"dtype": str(dtype), "name": "replies that differ when asked again, alone or among others", **found}
 
 
 def cost(plan: Plan) -> Iterator[Found]:

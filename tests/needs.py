@@ -54,8 +54,6 @@ NEEDS = {
     "SERVING": Need(
         lambda: all(map(find_spec, ("fastapi", "uvicorn", "torch"))), "transformers[serving] is not installed"
     ),
-    "RAY": Need(lambda: find_spec("ray") is not None, "ray is not installed: pip install ray"),
-    "DASK": Need(lambda: find_spec("distributed") is not None, "pip install 'dask[distributed]'"),
     "INT8": Need(lambda: _quantises(), "this build of torch cannot quantise"),
 }
 

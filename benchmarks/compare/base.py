@@ -16,9 +16,8 @@ from robustrag_integrations.answers.answer import GroupReport
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import BASELINES, Method
 from robustrag_integrations.defenses.settings import ChoiceSettings
-from robustrag_integrations.defenses.vanilla.defense import ask_once, in_one_prompt
+from robustrag_integrations.defenses.vanilla.defense import VanillaRAG, VanillaSettings, ask_once, in_one_prompt
 from robustrag_integrations.defenses.voting.options import parse_option, shown_options
-from robustrag_integrations.evaluation.score.intervals import check_installed
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.plans.asking import Heard, PlanInput, Quorum, Reading, ask_groups, read_response, report
@@ -67,7 +66,6 @@ class Baseline(TextDefense):
     settings: BaselineSettings
 
     def __init__(self, model: TextModel, **given: Any) -> None:
-        check_installed()
         self.method.check_names(given, ("task", "prompts"))
         super().__init__(model, group_by="passage", **given)
 
@@ -177,3 +175,17 @@ class InstructionPrompt(Baseline):
 def with_warning(template: PromptTemplate) -> PromptTemplate:
     """The template whose instruction ends with the warning."""
     return replace(template, instruction=f"{template.instruction.rstrip()} {WARNING}\n\n".lstrip())
+
+
+class NoRetrieval(VanillaRAG):
+    """The paper's "no RAG" line: the model asked without passages. No attacker reaches it, and it knows nothing new."""
+
+    method = BASELINES["no-rag"]
+
+    @staticmethod
+    def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
+        """Ask the question alone."""
+        template, values = settings.prompts.no_retrieval, {"query": inputs.query}
+        choices, cut = inputs.choices, settings.cut_replies
+        text, choice, said = yield from ask_once(template, values, settings.prompts, choices, cut)
+        return Draft(inputs.answer(text, abstained=is_abstention(text), choice=choice), final=said)

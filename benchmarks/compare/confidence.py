@@ -50,7 +50,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Sureness:
+class Confidence:
     """The confidence of one model's isolated replies: of `right` ones, which contain an answer, and `wrong` others.
 
     Attributes:
@@ -92,7 +92,7 @@ class Sureness:
         )
 
 
-def sureness(rows: Iterable[Row]) -> tuple[Sureness, ...]:
+def confidence(rows: Iterable[Row]) -> tuple[Confidence, ...]:
     """Return one entry per model of which isolated replies are known.
 
     Clean rows of short answers and choices count, and a reply that several setups got counts once.
@@ -114,13 +114,13 @@ def sureness(rows: Iterable[Row]) -> tuple[Sureness, ...]:
     return tuple(_of_model(model, [[*each.values()] for each in known.values()]) for model, known in replies.items())
 
 
-def _of_model(model: str, questions: Sequence[Sequence[Reply]]) -> Sureness:
+def _of_model(model: str, questions: Sequence[Sequence[Reply]]) -> Confidence:
     right, wrong = (sum(is_right is kind for each in questions for is_right, _ in each) for kind in (True, False))
     shuffled = Random(0).sample(questions, len(questions))
     halves = shuffled[::2], shuffled[1::2]
     least = min(sum(is_right is kind for q in half for is_right, _ in q) for half in halves for kind in (True, False))
     enough = len(questions) >= ENOUGH_QUESTIONS and least >= ENOUGH_REPLIES
-    return Sureness(model, len(questions), right, wrong, _estimate(questions, halves) if enough else None)
+    return Confidence(model, len(questions), right, wrong, _estimate(questions, halves) if enough else None)
 
 
 def _estimate(questions: Sequence[Sequence[Reply]], halves: Sequence[Sequence[Sequence[Reply]]]) -> Estimate:

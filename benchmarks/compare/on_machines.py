@@ -1,10 +1,8 @@
 """An evaluation whose rows are made by workers: a pool of processes, or Ray or Dask on many machines. Runs offline.
 
-pip install '.[eval]'
-
 Ray and Dask come by `pip install ray` and `pip install 'dask[distributed]'`.
 
-    python evaluate_on_machines.py [processes|ray|dask [FOLDER [QUESTIONS]]]
+    python -m benchmarks.compare.on_machines [processes|ray|dask [FOLDER [QUESTIONS]]]
 
 The caller alone writes the file of rows. Killed or interrupted, it is begun again with the same command and makes only
 what is missing. The workers need what the rows need: this package, the model, and functions of yours where they can be
@@ -23,6 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from benchmarks.compare.workers import WorkerEngine
 from robustrag_integrations.evaluation.run.config import read_config
 from robustrag_integrations.evaluation.run.runner import evaluate
 
@@ -104,13 +103,13 @@ def main(kind: str, folder: str, limit: str) -> None:
     config = read_config({
         "data": [str(write_questions(data))],
         "limit": int(limit),
-        "models": [f"python:{Path(__file__).stem}:my_llm"],
+        "models": ["python:benchmarks.compare.on_machines:my_llm"],
         "attacks": ["pia"],
         "certify": [1],
     })  # fmt: skip
     with {"processes": processes, "ray": ray, "dask": dask}[kind]() as executor:
         for _ in range(2):
-            done = evaluate(config, output=str(rows), executor=executor)
+            done = evaluate(config, output=str(rows), engine=WorkerEngine(executor))
             print(f"{kind}: {len(done.rows)} rows, {done.made} made now, {done.failed} failed")
     hijacked = Counter(row["setup"] for row in done.rows if row["scores"]["hijacked"])
     print("the attacker's answer was given by", dict(hijacked))

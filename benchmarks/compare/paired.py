@@ -6,12 +6,20 @@ questions that only one of the two got right decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from robustrag_integrations.evaluation.score.intervals import Interval, bootstrap_mean
 from robustrag_integrations.evaluation.score.rows import AttackSpec, Row, attack_of_row
+from robustrag_integrations.evaluation.show.tables import Table, in_digits, with_ends
+
+_TESTS = (
+    "Paired by question. alone: questions of which it holds for that setup and not for the other. difference: in "
+    "percentage points, with its paired 95% "
+    "interval. p: exact two-sided McNemar test; p (Holm): corrected for all {count} tests here. They were not planned "
+    "beforehand: take them as exploratory."
+)
 
 
 @dataclass(frozen=True)
@@ -88,3 +96,32 @@ def holm(values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(values) - place) * values[i]))
         found[i] = largest
     return found
+
+
+def comparisons_table(found: Sequence[Comparison]) -> Table:
+    """The comparisons as a table; data and model have columns where they differ."""
+    columns = [(n, show) for n, show in _COMPARED if n not in ("data", "model") or len({show(c) for c in found}) > 1]
+    header = [name for name, _ in columns]
+    rows = [[show(c) for _, show in columns] for c in found]
+    notes = [_TESTS.format(count=sum(c.p is not None for c in found))]
+    return Table("Differences between setups on the same questions", header, rows, header.index("n"), notes)
+
+
+_COMPARED: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
+    ("data", lambda c: f"{c.dataset} ({c.task})"),
+    ("model", lambda c: c.model),
+    ("attack", lambda c: str(c.attack)),
+    ("measure", lambda c: c.measure),
+    ("setup", lambda c: c.setup),
+    ("against", lambda c: c.against),
+    ("n", lambda c: str(c.n)),
+    ("alone", lambda c: in_digits(c.alone, 0)),
+    ("other alone", lambda c: in_digits(c.other_alone, 0)),
+    ("difference", lambda c: with_ends(c.difference, 100)),
+    ("p", lambda c: _p(c.p)),
+    ("p (Holm)", lambda c: _p(c.p_holm)),
+)
+
+
+def _p(value: float | None) -> str:
+    return "<0.0001" if value is not None and value < 0.0001 else in_digits(value, 4 if value and value < 0.01 else 3)

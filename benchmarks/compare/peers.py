@@ -18,11 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations._util.normalise import plain_words
-from robustrag_integrations._util.settings import setting
-from robustrag_integrations.defenses.registry import BASELINES, Method
-from robustrag_integrations.defenses.voting.options import shown_options
-from robustrag_integrations.evaluation.baselines.base import (
+from benchmarks.compare.base import (
     Baseline,
     BaselineSettings,
     Function,
@@ -30,6 +26,10 @@ from robustrag_integrations.evaluation.baselines.base import (
     probability,
     reread,
 )
+from robustrag_integrations._util.normalise import plain_words
+from robustrag_integrations._util.settings import setting
+from robustrag_integrations.defenses.registry import BASELINES, Method
+from robustrag_integrations.defenses.voting.options import shown_options
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.plans.asking import PlanInput, ask_final
 from robustrag_integrations.plans.finish import Draft
@@ -132,25 +132,12 @@ class IndependentSet(Baseline):
 
 def largest_independent_set(conflicts: Sequence[Sequence[bool]]) -> tuple[int, ...]:
     """The largest set of which no two conflict (n x n, symmetric); of several, the first in dictionary order."""
-    count = len(conflicts)
-    rivals = [sum(1 << j for j in range(count) if j != i and conflicts[i][j]) for i in range(count)]
-    best: tuple[int, ...] = ()
+    import networkx
 
-    def search(chosen: tuple[int, ...], free: int) -> None:
-        nonlocal best
-        if len(chosen) + free.bit_count() <= len(best):
-            return
-        if not free:
-            best = chosen
-            return
-        first = (free & -free).bit_length() - 1
-        rest = free & ~(1 << first)
-        search((*chosen, first), rest & ~rivals[first])
-        if rivals[first] & rest:  # without a rival left, the first one is in every largest set
-            search(chosen, rest)
-
-    search((), (1 << count) - 1)
-    return best
+    peace = networkx.empty_graph(len(conflicts))
+    peace.add_edges_from((i, j) for i, row in enumerate(conflicts) for j in range(i) if not row[j])
+    cliques = (tuple(sorted(clique)) for clique in networkx.find_cliques(peace))
+    return min(cliques, key=lambda clique: (-len(clique), clique), default=())
 
 
 @dataclass(frozen=True, kw_only=True)

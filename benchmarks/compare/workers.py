@@ -6,7 +6,7 @@ Workers are sent jobs and send rows back; models are loaded where they are asked
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from itertools import islice
 from queue import SimpleQueue
@@ -28,37 +28,43 @@ class WorkerError(RobustRAGError):
     """A worker ended before its row was made; rows that others have made are kept."""
 
 
-def make_rows(jobs: Iterable[Job], on_row: Callable[[Row], None], executor: Executor, cache: str | None) -> None:
-    """Have the rows made by an executor's workers, each with the cache in this folder of its machine.
+class WorkerEngine:
+    """Has rows made by an executor's workers (processes, Dask, Ray), each with the cache in this folder of its machine.
 
-    Each row is handed over as soon as it is there. After an interrupt or an error what has not begun is cancelled, and
-    rows that have come meanwhile are handed over. A worker that ends is a WorkerError, unless the executor begins its
-    row again elsewhere.
+    They need this package, the files of models, and functions of yours where they can be imported. Each row is handed
+    over as soon as it is there. After an interrupt or an error what has not begun is cancelled, and rows that have come
+    meanwhile are handed over. A worker that ends is a WorkerError, unless the executor begins its row again elsewhere.
     """
-    rest, waiting, done = iter(jobs), set[Future[Row]](), SimpleQueue[Future[Row]]()
 
-    def submit(count: int) -> None:
-        for job in islice(rest, count):
-            future = executor.submit(row_on_worker, job, cache)
-            waiting.add(future)
-            future.add_done_callback(done.put)
+    def __init__(self, executor: Executor, cache: str | None = None) -> None:
+        self._executor, self._cache = executor, cache
 
-    try:
-        submit(MOST_WAITING)
-        while waiting:
-            future = done.get()
-            waiting.remove(future)
-            row = _row_of(future)
-            on_row(row)
-            submit(1)
-    except BaseException as error:
-        for future in waiting:
-            future.cancel()
-        came = waiting if isinstance(error, (KeyboardInterrupt, WorkerError)) else ()
-        for future in came:
-            if future.done() and not future.cancelled() and future.exception() is None:
-                on_row(future.result())
-        raise
+    def run(self, jobs: Sequence[Job], on_row: Callable[[Row], None]) -> None:
+        """Make the rows."""
+        rest, waiting, done = iter(jobs), set[Future[Row]](), SimpleQueue[Future[Row]]()
+
+        def submit(count: int) -> None:
+            for job in islice(rest, count):
+                future = self._executor.submit(row_on_worker, job, self._cache)
+                waiting.add(future)
+                future.add_done_callback(done.put)
+
+        try:
+            submit(MOST_WAITING)
+            while waiting:
+                future = done.get()
+                waiting.remove(future)
+                row = _row_of(future)
+                on_row(row)
+                submit(1)
+        except BaseException as error:
+            for future in waiting:
+                future.cancel()
+            came = waiting if isinstance(error, (KeyboardInterrupt, WorkerError)) else ()
+            for future in came:
+                if future.done() and not future.cancelled() and future.exception() is None:
+                    on_row(future.result())
+            raise
 
 
 def _row_of(future: Future[Row]) -> Row:

@@ -33,7 +33,6 @@ from robustrag_integrations.evaluation.run.config import (
     load_config,
     read_config,
 )
-from robustrag_integrations.evaluation.run.presets import PRESETS, UNCACHED
 from robustrag_integrations.evaluation.show.tables import LEGEND
 from robustrag_integrations.grouping.votes import RULES
 from robustrag_integrations.models.providers import PROVIDERS, takes
@@ -60,14 +59,14 @@ the table, in percent of the questions (the clean run always comes first):
 
 examples:
   robustrag eval --limit 5 --attack pia poison --rank first last --certify 1
-  robustrag eval --preset paper-table1 --data questions.json.gz --limit 20
+  robustrag eval --data questions.jsonl --model openai:NAME --base-url http://localhost:8000/v1
   robustrag eval study.yaml --output study.jsonl
 
 exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted
 """
 DETAILS = f"""\
-a config file (YAML) has the keys that --show-config prints; flags win over it, and it over the
-preset. docs/guide/evaluation.md says what data files, attacks and keys there are.
+a config file (YAML) has the keys that --show-config prints; flags win over it.
+docs/guide/evaluation.md says what data files, attacks and keys there are.
 
 attacks: {textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_hyphens=False)};
   payloads:FILE plants what others have collected, module:function is a custom one.
@@ -81,7 +80,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     several: dict[str, Any] = {"action": "extend", "nargs": "+"}
     parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file (optional)")
-    parser.add_argument("--preset", choices=tuple(PRESETS), help="a table or figure of the paper")
     parser.add_argument("--show-config", action="store_true", help="print the configuration, and run nothing")
     what = parser.add_argument_group("what is evaluated")
     what.add_argument("--data", **several, metavar="DATA", help="demo (default), or files")
@@ -103,7 +101,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--certify", nargs="*", type=whole_number(0, 100), metavar="K", help=about)
     add_run(parser)
     results = parser.add_argument_group("results")
-    about = "the rows, as JSON lines (default: name of preset or config, else eval.jsonl)"
+    about = "the rows, as JSON lines (default: name of the config, else eval.jsonl)"
     results.add_argument("--output", metavar="FILE", help=about)
     add_shown(results)
 
@@ -130,7 +128,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_shown(results: Any) -> None:
     """Add what is printed."""
-    about = "print all columns too: 95%% intervals, costs, comparisons of the defences on the same questions"
+    about = "print all columns too: 95%% intervals, costs"
     results.add_argument("--full", action="store_true", help=about)
     results.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
 
@@ -150,22 +148,18 @@ def run(args: argparse.Namespace) -> int:
 
         print(yaml.safe_dump(json.loads(json.dumps(mapping)), sort_keys=False).rstrip())
         return EXIT_ANSWERED
-    output = args.output or f"{Path(args.config).stem if args.config else args.preset or 'eval'}.jsonl"
-    done = run_evaluation(args, mapping, output, cached=args.preset not in UNCACHED)
+    output = args.output or f"{Path(args.config).stem if args.config else 'eval'}.jsonl"
+    done = run_evaluation(args, mapping, output)
     report(done, as_json=args.json, full=args.full)
     complain(f"{output} holds {count_of(len(done.rows), 'row')}, {done.made} of them new")
     return exit_code(done)
 
 
 def given_config(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the configuration that preset, file and flags make together, with defaults filled in."""
-    preset = PRESETS[args.preset] if args.preset else {}
+    """Return the configuration that file and flags make together, with defaults filled in."""
     in_file = load_config(args.config) if args.config else {}
     names = ("data", "tasks", "models", "defenses", "attacks", "ranks", "top_k", "judge", "limit", "metric")
-    merged = {**DEFAULTS, **preset, **in_file, **{name: v for name in names if (v := getattr(args, name)) is not None}}
-    if args.preset and args.defenses and "defenses" not in in_file:  # the preset's, with their settings for each task
-        own = {name: [e for e in preset["defenses"] if _as_mapping(e)["name"] == name] for name in args.defenses}
-        merged["defenses"] = [entry for name, entries in own.items() for entry in entries or [name]]
+    merged = {**DEFAULTS, **in_file, **{name: v for name in names if (v := getattr(args, name)) is not None}}
     if args.certify is not None:
         before = merged["certify"] if isinstance(merged["certify"], Mapping) else {}
         merged["certify"] = {**before, "corruption_sizes": args.certify or [1]}
@@ -213,10 +207,8 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def run_evaluation(
-    args: argparse.Namespace, mapping: Mapping[str, Any], output: str | None, *, cached: bool = True
-) -> Finished:
-    """Compute the rows of a configuration; model calls are kept if `cached` and nothing else is said."""
+def run_evaluation(args: argparse.Namespace, mapping: Mapping[str, Any], output: str | None) -> Finished:
+    """Compute the rows of a configuration; model calls are kept unless `--no-cache` is given."""
     from robustrag_integrations.evaluation.data.datasets import DatasetError
     from robustrag_integrations.evaluation.run.bench import LocalEngine
     from robustrag_integrations.evaluation.run.cache import CacheError
@@ -225,7 +217,7 @@ def run_evaluation(
 
     bar = _Bar("done" if output is None else f"in {printable(output, 200)}")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    cache = args.cache or (os.path.join(home, "robustrag", "calls") if cached else None)
+    cache = args.cache or os.path.join(home, "robustrag", "calls")
     try:
         config = read_config(mapping)
         engine = LocalEngine(cache=None if args.no_cache else cache, concurrency=args.concurrency)
@@ -275,32 +267,26 @@ class _Bar:
 
 def report(done: Finished, *, as_json: bool, full: bool) -> None:
     """Write to standard output what came out: sentences, the main table, what weakens it, and with `full` the rest."""
-    from robustrag_integrations.evaluation.score.paired import compare
     from robustrag_integrations.evaluation.score.summary import summarise
-    from robustrag_integrations.evaluation.score.sureness import sureness
     from robustrag_integrations.evaluation.show.sentences import outcome_in_words
     from robustrag_integrations.evaluation.show.tables import (
         WIDTH,
-        comparisons_table,
         main_tables,
         remarks,
         summary_table,
     )
 
-    lines, compared, sure = summarise(done.rows), compare(done.rows), sureness(done.rows)
+    lines = summarise(done.rows)
     if as_json:
-        parts: dict[str, Sequence[Any]] = {"lines": lines, "differences": compared, "confidence": sure}
-        data = {name: [asdict(each) for each in part] for name, part in parts.items()}
-        show_json({"schema": "robustrag/eval-summary/1", **data})
+        show_json({"schema": "robustrag/eval-summary/2", "lines": [asdict(line) for line in lines]})
         return
     width = terminal_width() or WIDTH
-    notes = [*remarks(lines), *(found.in_words() for found in sure)]
+    notes = remarks(lines)
     if not full:
-        notes.append("All columns, with intervals, costs and comparisons: the same command with --full.")
+        notes.append("All columns, with intervals and costs: the same command with --full.")
     tables = [table.as_wrapped_text(width) for table in main_tables(lines)]
     if full:
-        rest = [summary_table(lines), *([comparisons_table(compared)] if compared else [])]
-        tables += [table.as_text(terminal_width()) for table in rest]
+        tables.append(summary_table(lines).as_text(terminal_width()))
     print("\n\n".join([_in_lines(outcome_in_words(lines), width), *tables, _in_lines(notes, width)]).rstrip())
 
 

@@ -119,9 +119,6 @@ class Method:
 
 
 _PACKAGE = "robustrag_integrations"
-_PEERS = "evaluation.baselines"
-_SHORT: tuple[Task, ...] = ("short_answer", "multiple_choice")
-_ALL: tuple[Task, ...] = (*_SHORT, "long_form")
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -161,18 +158,15 @@ METHODS: dict[str, Method] = {
 }
 """The methods with a radius, by name."""
 
-BASELINES: dict[str, Method] = {
-    name: Method(name, summary, tasks, "text", f"{_PACKAGE}.{place}")
-    for name, tasks, place, summary in (
-        ("vanilla", (*_ALL, "list"), "defenses.vanilla.defense:VanillaRAG", "no defence: one prompt, to compare with"),
-        ("mis", _SHORT, f"{_PEERS}.peers:IndependentSet", "ReliabilityRAG: read what does not contradict each other"),
-        ("radar", _SHORT, f"{_PEERS}.peers:MinCut", "RADAR: read what a smallest cut leaves with those that agree"),
-        ("trustrag", _ALL, f"{_PEERS}.peers:ClusterFilter", "TrustRAG: drop what was written alike, add knowledge"),
-        ("instruction", _ALL, f"{_PEERS}.base:InstructionPrompt", "a prompt that says to ignore instructions"),
-    )
-}
-"""The baselines to compare with, by name: each re-reads raw passages in the end, so none has a radius."""
-VANILLA = BASELINES["vanilla"]
+VANILLA = Method(
+    "vanilla",
+    "no defence: one prompt, to compare with",
+    ("short_answer", "multiple_choice", "long_form", "list"),
+    "text",
+    f"{_PACKAGE}.defenses.vanilla.defense:VanillaRAG",
+)
+BASELINES: dict[str, Method] = {VANILLA.name: VANILLA}
+"""What methods are compared with, by name; none has a radius."""
 
 
 def described(settings: Collection[Setting], indent: str) -> str:

@@ -17,7 +17,7 @@ from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations._util.settings import Setting
 from robustrag_integrations.corpus.retrieval import Library
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA
+from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.playground import state
 from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED, Buttons, Models, attacks
@@ -92,7 +92,6 @@ def _work(do: Events, admission: Admission) -> Work:
 
 def controls_of(models: Models, start: State) -> dict[str, Any]:
     """Return the choices on a page in JSON's types, read from the registries, plugins included."""
-    baselines = [method for method in BASELINES.values() if method.name != VANILLA.name]
     return {
         "start": start.as_dict(),
         "methods": [
@@ -103,7 +102,7 @@ def controls_of(models: Models, start: State) -> dict[str, Any]:
                 "certified": method.name in METHODS,
                 "settings": [_setting(each) for each in state.settable(method)],
             }
-            for method in (*METHODS.values(), *baselines)
+            for method in METHODS.values()
         ],
         "attacks": [{"name": a.name, "summary": a.summary} for a in attacks()],
         "models": [{"name": name, "local": named.local} for name, named in models.named.items()],

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.compare.base import NO_GUARANTEE, WARNING, with_warning
 from robustrag_integrations import CallableModel
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method
-from robustrag_integrations.evaluation.baselines.base import NO_GUARANTEE, WARNING, with_warning
 from robustrag_integrations.text.prompts import prompts_for
 
-PEERS = [baseline for name, baseline in BASELINES.items() if name != "vanilla"]
+PEERS = [baseline for name, baseline in BASELINES.items() if name not in ("vanilla", "no-rag")]
 QUESTION = "Who runs the mill?"
 HONEST = [
     "Lind runs the mill.",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.evaluation.score.sureness import sureness
+from benchmarks.compare.confidence import confidence
 from tests.evaluation.rows import PIA, failed, row
 
 
@@ -42,7 +42,7 @@ def test_the_area_is_the_probability_that_a_right_reply_is_surer_and_the_level_s
     rows = questions(lambda random: (random.choice([0.5, 0.75, 0.9]), random.choice([0.1, 0.5, 0.6])))
     sures = [(g["confidence"], g["words"] == ["Anna"]) for row in rows for g in row["answer"]["groups"]]
     right, wrong = ([sure for sure, is_right in sures if is_right is kind] for kind in (True, False))
-    [found] = sureness(rows)
+    [found] = confidence(rows)
     assert (found.questions, found.right, found.wrong) == (60, 60, 60)
     assert found.estimate is not None
     pairs = list(itertools.product(right, wrong))
@@ -60,7 +60,7 @@ def test_the_level_is_judged_on_questions_that_did_not_choose_it() -> None:
     for seed in range(40):
         random = Random(seed)
         rows = [asked(n, ("Anna", random.random()), ("Bo", random.random())) for n in range(40)]
-        [found] = sureness(rows)
+        [found] = confidence(rows)
         assert found.estimate is not None
         gains.append(found.estimate.right_from - found.estimate.wrong_from)
         sures = [[row["answer"]["groups"][i]["confidence"] for row in rows] for i in (0, 1)]
@@ -72,7 +72,7 @@ def test_the_level_is_judged_on_questions_that_did_not_choose_it() -> None:
 
 
 def test_noise_suggests_no_level() -> None:
-    told = sureness(questions(lambda random: (random.random(), random.random())))[0].in_words()
+    told = confidence(questions(lambda random: (random.random(), random.random())))[0].in_words()
     assert "That may be chance, so that no level is suggested" in told
     assert "sure_from" not in told
 
@@ -80,7 +80,7 @@ def test_noise_suggests_no_level() -> None:
 @pytest.mark.parametrize(("count", "right"), [(39, 1), (60, 0)])
 def test_few_questions_or_replies_give_no_estimate_and_it_says_what_it_takes(count: int, right: int) -> None:
     rows = [asked(n, *[("Anna", 0.75)] * right, ("Bo", 0.25)) for n in range(count)]
-    [found] = sureness(rows)
+    [found] = confidence(rows)
     assert found.estimate is None
     assert (
         f"no estimate from {count * right} right and {count} wrong replies to {count} questions. It takes 40"
@@ -89,12 +89,12 @@ def test_few_questions_or_replies_give_no_estimate_and_it_says_what_it_takes(cou
 
 
 def test_a_model_that_tells_no_log_probabilities_is_told_as_such() -> None:
-    [found] = sureness([asked(n, ("Anna", None)) for n in range(50)])
+    [found] = confidence([asked(n, ("Anna", None)) for n in range(50)])
     assert found.in_words() == (
         "Confidence of bundled: its replies came without log-probabilities, so that no level of confidence can be "
         "estimated."
     )
-    assert sureness([asked(1, ("Anna", None), defense="vanilla")]) == ()  # it asks nothing in isolation
+    assert confidence([asked(1, ("Anna", None), defense="vanilla")]) == ()  # it asks nothing in isolation
 
 
 def test_replies_that_tell_nothing_are_left_out() -> None:
@@ -107,5 +107,5 @@ def test_replies_that_tell_nothing_are_left_out() -> None:
         asked(5, ("Bo", 0.75), task="long"),
         failed(6),
     ]
-    assert sureness([known, *others]) == sureness([known])
-    assert (sureness([known])[0].right, sureness([known])[0].wrong) == (1, 1)
+    assert confidence([known, *others]) == confidence([known])
+    assert (confidence([known])[0].right, confidence([known])[0].wrong) == (1, 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.evaluation.score.paired import compare, holm, mcnemar
+from benchmarks.compare.paired import compare, holm, mcnemar
 from tests.evaluation.rows import PIA, failed, row
 
 

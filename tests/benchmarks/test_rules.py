@@ -8,8 +8,8 @@ from itertools import combinations
 
 import pytest
 
-from robustrag_integrations.evaluation.baselines.base import probability
-from robustrag_integrations.evaluation.baselines.peers import (
+from benchmarks.compare.base import probability
+from benchmarks.compare.peers import (
     differ,
     hashed_words,
     largest_independent_set,

@@ -1,19 +1,27 @@
-"""The paper's tables and figures, each run to its end."""
+"""The paper's tables and figures as configurations, each run to its end."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+import benchmarks.compare  # noqa: F401 - makes no-rag known
 from robustrag_integrations.evaluation.run.bench import LocalEngine
-from robustrag_integrations.evaluation.run.config import ConfigError, read_config
+from robustrag_integrations.evaluation.run.config import ConfigError, load_config, read_config
 from robustrag_integrations.evaluation.run.planning import make_plan
-from robustrag_integrations.evaluation.run.presets import PRESETS, UNCACHED
 from robustrag_integrations.evaluation.run.runner import evaluate
 from robustrag_integrations.evaluation.score.summary import Line, summarise
 from robustrag_integrations.evaluation.show.tables import summary_table
 from tests.evaluation.worlds import LIGHT, write_long, write_questions
+from tests.needs import ROOT
 
-NAMES = [name for name in PRESETS if name != "field"]
+FOLDER = ROOT / "benchmarks" / "compare" / "studies"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def study(name: str, **more: Any) -> dict[str, Any]:
+    return {**load_config(str(FOLDER / f"{name}.yaml")), **more}
 
 
 @pytest.fixture(scope="module")
@@ -21,20 +29,20 @@ def cache(tmp_path_factory):
     return str(tmp_path_factory.mktemp("cache"))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_preset_runs_to_its_end_with_the_bundled_reader(name, tmp_path, cache) -> None:
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "field"])
+def test_every_study_runs_to_its_end_with_the_bundled_reader(name, tmp_path, cache) -> None:
     pytest.importorskip("transformers")
     data = [write_questions(tmp_path, count=1, passages=3), write_long(tmp_path)]
-    config = read_config({**PRESETS[name], "data": data, "limit": 1})
-    engine = LocalEngine(None if name in UNCACHED else cache)
+    config = read_config(study(name, data=data, limit=1))
+    engine = LocalEngine(cache)
     done = evaluate(config, output=str(tmp_path / "run.jsonl"), engine=engine)
     assert [r["error"] for r in done.rows if r["error"]] == []
     assert "setup" in summary_table(summarise(done.rows)).as_text()
 
 
 def _lines(name, tmp_path, **more) -> dict[tuple[str, str, str], Line]:
-    """The lines of a preset over a light model, by task, setup and attack."""
-    given = {**PRESETS[name], "models": [LIGHT], "data": [write_questions(tmp_path)], "top_k": [4], **more}
+    """The lines of a study over a light model, by task, setup and attack."""
+    given = study(name, models=[LIGHT], data=[write_questions(tmp_path)], top_k=[4], **more)
     return {(line.task, line.setup, line.attack.name): line for line in summarise(evaluate(read_config(given)).rows)}
 
 
@@ -57,10 +65,10 @@ def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
     assert (attacked.accuracy.mean, attacked.asr.mean) == (0, 1)
 
 
-def test_a_preset_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> None:
+def test_a_study_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> None:
     data = [write_questions(tmp_path), write_long(tmp_path)]
     for name in ("paper-table1", "paper-table2", "modification", "group-size", "top-k", "corruption", "runtime"):
-        config = read_config({**PRESETS[name], "data": data, "models": ["openai:gpt-x", "bundled"]})
+        config = read_config(study(name, data=data, models=["openai:gpt-x", "bundled"]))
         plan = make_plan(config)
         defenses = {(job.setup.model.name, job.setup.defense) for job in plan.jobs}
         assert ("openai:gpt-x", "decoding") not in defenses
@@ -70,4 +78,9 @@ def test_a_preset_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> 
         assert "decoding" in said
         assert said.endswith("left out: it gives no token probabilities")
     with pytest.raises(ConfigError, match=r"there is nothing to do.*openai:gpt-x: decoding left out"):
-        make_plan(read_config({**PRESETS["eta"], "data": data, "models": ["openai:gpt-x"]}))
+        make_plan(read_config(study("eta", data=data, models=["openai:gpt-x"])))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_study_is_a_valid_config(name: str) -> None:
+    assert read_config(study(name)).defenses

@@ -41,7 +41,6 @@ def test_a_run_ends_with_a_table_and_rows(run) -> None:
     assert len(Path("run.jsonl").read_text().splitlines()) == 19
     _, full, _ = run("--certify", "1", "2", "--full", "--output", "run.jsonl")
     assert "cacc k'=2" in full
-    assert "Differences between setups on the same questions" in full
     _, out, _ = run("--certify", "1", "2", "--json", "--output", "run.jsonl")
     lines = json.loads(out)["lines"]
     assert {line["setup"] for line in lines} == {"vanilla", "voting"}
@@ -58,14 +57,14 @@ def test_the_same_command_goes_on_and_another_one_adds(run) -> None:
 
 def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
     pytest.importorskip("yaml")
-    code, out, _ = run("--preset", "modification", "--show-config", "--limit", "3", given=False)
+    code, out, _ = run("--certify", "1", "--show-config", "--limit", "3")
     assert code == 0
     path = tmp_path / "c.yaml"
     path.write_text(out)
     config = read_config(load_config(str(path)))
-    assert config.certify.attacks == ("injection", "modification")
+    assert config.certify.corruption_sizes == (1,)
     assert config.limit == 3
-    assert not Path("modification.jsonl").exists()
+    assert not Path("eval.jsonl").exists()
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,6 @@ def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
         (["--model", "nowhere"], "models: unknown model 'nowhere'"),
         (["--output", "."], "cannot open '.'"),
         (["--metric", "f1"], "metric: 'f1' must be one of contains, exact, or module:function"),
-        (["--preset", "table9"], "invalid choice"),
         (["--cache", "lands.jsonl"], "cannot use the cache"),
     ],
 )
@@ -139,24 +137,12 @@ def test_hostile_text_in_the_data_reaches_no_terminal(run, tmp_path) -> None:
     assert "\x07" not in out + err
 
 
-def test_a_presets_defences_are_picked_with_the_settings_of_each_task(run) -> None:
-    _, out, _ = run("--preset", "paper-table1", "--defense", "keyword", "consensus", "--show-config", given=False)
-    import yaml
-
-    assert [(d["name"], d.get("alpha"), d.get("tasks")) if isinstance(d, dict) else d
-            for d in yaml.safe_load(out)["defenses"]] == [
-        ("keyword", 0.2, ["qa"]),
-        ("keyword", 0.4, ["long"]),
-        "consensus",
-    ]  # fmt: skip
-
-
-def test_flags_win_over_the_file_and_the_file_over_the_preset(run, tmp_path) -> None:
+def test_flags_win_over_the_file(run, tmp_path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"top_k": [5], "limit": 7, "defenses": ["vanilla", "decoding"]}))
     flags = ("--limit", "2", "--set", "eta=0.5,1", "--certify", "2", "--model", "bundled", "python:math:sqrt")
     more = ("--set", "dtype=bfloat16", "--set", "seed=7")
-    _, out, _ = run("--preset", "eta", str(path), *flags, *more, "--show-config", given=False)
+    _, out, _ = run(str(path), *flags, *more, "--show-config", given=False)
     path.with_suffix(".yaml").write_text(out)
     shown = load_config(str(path.with_suffix(".yaml")))
     assert (shown["top_k"], shown["limit"], shown["seed"]) == ([5], 2, 7)

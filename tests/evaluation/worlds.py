@@ -69,12 +69,12 @@ def write_paper_layout(folder: Path, count: int = 2) -> str:
 
 
 def lands_config(folder: Path, *, count: int = 3, **given: Any) -> EvalConfig:
-    """Choices and short answers about lands: three setups, an attack at two ranks, certificates."""
+    """Choices and short answers about lands: two setups, an attack at two ranks, certificates."""
     standard = {
         "data": [write_questions(folder, count)],
         "models": [LIGHT],
         "tasks": ["mc", "qa"],
-        "defenses": ["no-rag", "vanilla", "voting"],
+        "defenses": ["vanilla", "voting"],
         "attacks": ["pia"],
         "ranks": ["first", "last"],
         "certify": [1],

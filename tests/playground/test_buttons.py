@@ -148,7 +148,7 @@ def test_the_certificate_is_about_the_passages_that_nobody_planted(models: Model
     ("change", "asked", "says"),
     [
         ({"answer": ""}, {}, "right answer is empty"),
-        ({"method": "mis"}, {}, "no certificate"),
+        ({"method": "vanilla"}, {}, "no certificate"),
         ({}, {"corruption_size": 99}, "corruption_size"),
         ({}, {"attack": "bribery"}, "attack must be"),
     ],

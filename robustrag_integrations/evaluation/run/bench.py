@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from robustrag_integrations._util.display import printable
@@ -14,19 +14,14 @@ from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification.metrics import LLMJudge, contains_answer
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import BASELINES, VANILLA, method_of
-from robustrag_integrations.defenses.vanilla.defense import VanillaRAG, VanillaSettings, ask_once
+from robustrag_integrations.defenses.registry import VANILLA, entry_of
 from robustrag_integrations.evaluation.attacks.planning import plan_attack
 from robustrag_integrations.evaluation.run.cache import CACHED_CALLS, CallCache, MeteredModel, metered
-from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, ConfigError
+from robustrag_integrations.evaluation.run.config import TASK_OF, ConfigError
 from robustrag_integrations.evaluation.run.planning import Job, Setup
 from robustrag_integrations.evaluation.score.rows import blank_row
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK, metric_for, score_answer
 from robustrag_integrations.models.providers import NamedModel
-from robustrag_integrations.plans.asking import PlanInput
-from robustrag_integrations.plans.finish import Draft
-from robustrag_integrations.plans.requests import Steps
-from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.prompts import Prompt, prompts_for
 
 logger = logging.getLogger(__name__)
@@ -213,28 +208,11 @@ class LocalEngine:
         return self._defenses[known]
 
 
-class _NoRetrieval(VanillaRAG):
-    """The paper's "no RAG" line: the model asked without passages. No attacker reaches it, and it knows nothing new."""
-
-    method = replace(VANILLA, name=NO_RAG)
-
-    @staticmethod
-    def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
-        """Ask the question alone."""
-        template, values = settings.prompts.no_retrieval, {"query": inputs.query}
-        choices, cut = inputs.choices, settings.cut_replies
-        text, choice, said = yield from ask_once(template, values, settings.prompts, choices, cut)
-        return Draft(inputs.answer(text, abstained=is_abstention(text), choice=choice), final=said)
-
-
 def _defense_of(setup: Setup, task: Any, model: Any) -> Defense:
     settings = dict(setup.settings)
-    if setup.defense == NO_RAG:
-        return _NoRetrieval(model, task=TASK_OF[task], **settings)
     shots, options = settings.pop("exemplars", 0), settings.get("options", "words")
     prompts = prompts_for(TASK_OF[task], exemplars=shots, options=options)
     if setup.defense == VANILLA.name:  # whoever has no defence shows a reply that was cut, and it is scored as shown
         settings = {"cut_replies": "count", **settings}
-    method = BASELINES.get(setup.defense) or method_of(setup.defense)
-    made: Defense = method.build(model, task=TASK_OF[task], prompts=prompts, **settings)
+    made: Defense = entry_of(setup.defense).build(model, task=TASK_OF[task], prompts=prompts, **settings)
     return made

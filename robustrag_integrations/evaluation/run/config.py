@@ -27,7 +27,6 @@ from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.text.prompts import Task, check_exemplars
 
 MODES: tuple[AttackMode, ...] = get_args(AttackMode)
-NO_RAG = "no-rag"  # a baseline of evaluations alone: the model without passages
 TASK_OF: Mapping[EvalTask, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
 _RULES = tuple(name for name in RULES if name not in ("weights", "below", "allow_sole_source"))
 
@@ -54,16 +53,15 @@ class ConfigError(RobustRAGError, ValueError):
 
 
 def defense_names() -> tuple[str, ...]:
-    """Return the names that `defenses` accepts: the baselines and every registered method."""
-    peers = (name for name in BASELINES if name != VANILLA.name)
-    return (VANILLA.name, *METHODS, *peers, NO_RAG)
+    """Return the names that `defenses` accepts: vanilla RAG and every registered method and baseline."""
+    return tuple(dict.fromkeys((VANILLA.name, *METHODS, *BASELINES)))
 
 
 def settings_known(defense: str) -> tuple[str, ...]:
     """The settings that a config can give values for."""
     own = (s.name for s in entry_of(defense).settings if s.is_number or s.values or s.is_function)
     rules = _RULES if defense in METHODS else ()
-    return (*own, *rules, *(() if defense == NO_RAG else ("exemplars",)))
+    return (*own, *rules, "exemplars")
 
 
 def tasks_known(defense: str) -> tuple[EvalTask, ...]:

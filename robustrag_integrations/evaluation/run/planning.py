@@ -18,7 +18,6 @@ from robustrag_integrations.evaluation.attacks.families import PREFIX, attack_of
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
 from robustrag_integrations.evaluation.run.config import (
-    NO_RAG,
     CertifySpec,
     ConfigError,
     DataSpec,
@@ -172,7 +171,7 @@ def _load(spec: DataSpec, task: EvalTask | None, config: EvalConfig) -> Dataset:
 def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAttack, notes: list[str]) -> Iterator[Job]:
     """One job per question that the attack can be run on."""
     clean = attack.corruption_size == 0
-    if not clean and (setup.defense == NO_RAG or dataset.task not in attack.tasks):
+    if not clean and dataset.task not in attack.tasks:
         return
     last = (setup.top_k or attack.corruption_size) - attack.corruption_size + 1
     if last < 1 or (setup.top_k and attack.rank.isdecimal() and int(attack.rank) > last):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol
@@ -13,8 +12,7 @@ from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import EvalConfig
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError
-from robustrag_integrations.evaluation.run.planning import make_plan
-from robustrag_integrations.evaluation.run.workers import make_rows
+from robustrag_integrations.evaluation.run.planning import Job, make_plan
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, latest_rows, misfit
 
 MOST_FAILURES = 20  # rows failed one after the other, after which a run stops
@@ -36,6 +34,13 @@ class Watcher(Protocol):
         """Note that a row is made and kept."""
 
 
+class Engine(Protocol):
+    """What makes rows: `LocalEngine` in this process, or anything that hands jobs to others."""
+
+    def run(self, jobs: Sequence[Job], on_row: Callable[[Row], None]) -> None:
+        """Make the rows, and hand over each as soon as it is made."""
+
+
 @dataclass(frozen=True)
 class Finished:
     """A finished run."""
@@ -49,8 +54,7 @@ def evaluate(
     config: EvalConfig,
     *,
     output: str | None = None,
-    engine: LocalEngine | None = None,
-    executor: Executor | None = None,
+    engine: Engine | None = None,
     watcher: Watcher | None = None,
 ) -> Finished:
     """Run an evaluation.
@@ -59,14 +63,9 @@ def evaluate(
     end it is put into canonical order, so that an interrupted run that was resumed leaves the same file as one that was
     not, up to `timing`. Without it rows are kept in memory only.
 
-    Rows are made by `engine` in this process, or by the workers of an `executor` (`concurrent.futures`' interface: a
-    pool of processes, or Dask or Ray on many machines), each with an engine of its own and the cache of `engine`. They
-    need this package, the files of models, and functions of yours where they can be imported.
-
     Raises:
         ConfigError, DatasetError, ModelError, JournalError: something cannot be used.
         RunStopped: the last 20 rows have all failed.
-        WorkerError: a worker of the executor ended before its row was made; all rows made so far are on disk.
         KeyboardInterrupt: raised as it is; all rows made so far are on disk.
     """
     plan, engine = make_plan(config), engine or LocalEngine()
@@ -102,10 +101,7 @@ def evaluate(
                 raise RunStopped(f"the last {MOST_FAILURES} rows have all failed; the latest said: {said}")
 
         if todo:
-            if executor is None:
-                engine.run(todo, keep)
-            else:
-                make_rows(todo, keep, executor, engine.cache)
+            engine.run(todo, keep)
         # In the plan's order, under the labels that this run's setups have.
         rows = [{**known[job.key], "setup": job.setup.label} for job in plan.jobs if job.key in known]
         if journal is not None and (made or [header, *rows, *others] != list(journal.rows)):

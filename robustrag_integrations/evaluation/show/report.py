@@ -15,7 +15,7 @@ from pathlib import Path
 from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.json_values import restored
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.answers.answer import STATUSES, RobustAnswer, as_answer
+from robustrag_integrations.answers.answer import RobustAnswer, as_answer
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.drawing.answer import (
     GROUPS,
@@ -24,19 +24,15 @@ from robustrag_integrations.drawing.answer import (
     answer_parts,
     certificate_parts,
     facts,
-    groups_legend,
-    groups_strip,
     warnings,
 )
 from robustrag_integrations.drawing.elements import Child, Element, h, table, to_html
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.drawing.text import one_line, visible
-from robustrag_integrations.evaluation.score.paired import compare
 from robustrag_integrations.evaluation.score.rows import Row, Run, attack_of_row
-from robustrag_integrations.evaluation.score.summary import Line, summarise
-from robustrag_integrations.evaluation.score.sureness import sureness
+from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.sentences import outcome_in_words
-from robustrag_integrations.evaluation.show.tables import Table, comparisons_table, main_tables, remarks, summary_table
+from robustrag_integrations.evaluation.show.tables import Table, main_tables, remarks, summary_table
 
 BYTES = 40_000_000  # of the rows; later ones are left out, and the page says so
 GOOD_ENOUGH = 0.5  # the share of the full score from which an answer is listed as right
@@ -61,7 +57,6 @@ summary { cursor: pointer; }
 .scroll { overflow-x: auto; }
 .summary td { white-space: nowrap; }
 .summary td, .summary th { padding: 4px 1rem 4px 0; overflow-wrap: break-word; }
-.legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; padding: 0; list-style: none; opacity: .8; }
 .setup { margin: .5rem 0; }
 .line { margin: .2rem 0 .2rem 1rem; border-top: 1px solid rgba(128,128,128,.35); }
 .drill { padding: .5rem 1rem 1.5rem; overflow: auto; }
@@ -102,9 +97,7 @@ def write_report(run: Run, target: str | Path) -> Path:
 
 def report_page(run: Run) -> str:
     """The page about a run, as HTML."""
-    lines, compared = summarise(run.rows), compare(run.rows)
-    rest = [summary_table(lines)] if lines else []
-    rest += [comparisons_table(compared)] if compared else []
+    lines = summarise(run.rows)
     style = style_sheet() + _STYLE
     digest = b64encode(sha256(style.encode()).digest()).decode()
     body = (
@@ -113,10 +106,9 @@ def report_page(run: Run) -> str:
         h("h3", "What came out"),
         *(h("p", one_line(sentence, 1000), cls="said") for sentence in outcome_in_words(lines)),
         *(part for found in main_tables(lines) for part in _table(found)),
-        *(h("p", one_line(text, 600), cls="note") for text in _notes(run.rows, lines)),
-        h("details", h("summary", "All columns, and comparisons"), *(part for found in rest for part in _table(found))),
+        *(h("p", one_line(text, 600), cls="note") for text in remarks(lines)),
+        h("details", h("summary", "All columns"), *(_table(summary_table(lines)) if lines else ())),
         h("h3", "Question by question"),
-        groups_legend(STATUSES),
         *_questions(run.rows),
         *_remains(run),
     )
@@ -124,10 +116,6 @@ def report_page(run: Run) -> str:
     return _PAGE.format(
         policy=policy, title=to_html(one_line(run.name, 80)), style=style, body="\n".join(map(to_html, body))
     )
-
-
-def _notes(rows: Sequence[Row], lines: Sequence[Line]) -> list[str]:
-    return [*remarks(lines), *(found.in_words() for found in sureness(rows))]
 
 
 def outcome(row: Row) -> str:
@@ -201,13 +189,12 @@ def _drawn(row: Row) -> Element:
     """A row with its details; of a bad file, `evidence` may hold what cannot be drawn."""
     try:
         answer = as_answer(row["answer"]) if row.get("error") is None else None
-        strip = None if answer is None else groups_strip(answer, row["passages"])
-        return _line(row, _details(row, answer), strip)
+        return _line(row, _details(row, answer))
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         return _line(row, h("p", f"This row cannot be drawn: {one_line(repr(error), 200)}", cls="cut"))
 
 
-def _line(row: Row, details: Element, strip: Child | None = None) -> Element:
+def _line(row: Row, details: Element) -> Element:
     became = outcome(row)
     said: list[Child | None] = [
         h("span", OUTCOMES[became], cls=f"outcome {became}"),
@@ -216,7 +203,7 @@ def _line(row: Row, details: Element, strip: Child | None = None) -> Element:
     ]
     if row.get("error") is None:
         answer = row["answer"]
-        said += [" ", h("b", one_line(answer["text"], 160), dir="auto"), " ", strip, f" radius {answer['radius']}"]
+        said += [" ", h("b", one_line(answer["text"], 160), dir="auto"), f" radius {answer['radius']}"]
     for found in row.get("certificates") or ():
         tau = f"{found['tau']:.2g}" if found["certified"] else "not decided"
         said.append(f", \u03c4 {tau} ({one_line(found['attack'], 20)}, k'={found['corruption_size']})")

@@ -1,4 +1,4 @@
-"""The lines of a summary as tables: nine columns for everybody, all columns and comparisons for those who ask.
+"""The lines of a summary as tables: nine columns for everybody, all columns for those who ask.
 
 Names come from data and are hostile.
 """
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from robustrag_integrations._util.display import decimals, printable, table
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.evaluation.score.intervals import EMPTY, Interval
-from robustrag_integrations.evaluation.score.paired import Comparison
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.evaluation.score.summary import Line, kind_of_warning
@@ -44,12 +43,6 @@ _FULL_LEGEND = {
     "is right, also if the model samples. It is no certificate of any single answer.",
 }
 _INTERVALS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
-_TESTS = (
-    "Paired by question. alone: questions of which it holds for that setup and not for the other. difference: in "
-    "percentage points, with its paired 95% "
-    "interval. p: exact two-sided McNemar test; p (Holm): corrected for all {count} tests here. They were not planned "
-    "beforehand: take them as exploratory."
-)
 _LONGEST_CELL = 48
 _BETWEEN = 2  # columns
 _NARROWEST = 8  # a column of names
@@ -231,38 +224,38 @@ def _columns(lines: Sequence[Line]) -> tuple[list[_Column], list[_Column]]:
         ("attack", lambda line: str(line.attack)),
         ("n", lambda line: str(line.n)),
         ("failed", lambda line: str(line.failed) if line.failed else "-"),
-        ("bacc", lambda line: _ends(line.accuracy, 100) if line.clean else "-"),
-        ("racc", lambda line: "-" if line.clean else _ends(line.accuracy, 100)),
-        ("bllmj", lambda line: _ends(line.judge, 1) if line.clean else "-"),
-        ("rllmj", lambda line: "-" if line.clean else _ends(line.judge, 1)),
-        ("asr", lambda line: _ends(line.asr, 100)),
-        ("both", lambda line: _ends(line.both, 100)),
-        ("abstained", lambda line: _ends(line.abstention, 100)),
-        ("told", lambda line: _ends(line.told, 100) if line.told.mean else "-"),
-        ("all found", lambda line: _ends(line.found, 100)),
+        ("bacc", lambda line: with_ends(line.accuracy, 100) if line.clean else "-"),
+        ("racc", lambda line: "-" if line.clean else with_ends(line.accuracy, 100)),
+        ("bllmj", lambda line: with_ends(line.judge, 1) if line.clean else "-"),
+        ("rllmj", lambda line: "-" if line.clean else with_ends(line.judge, 1)),
+        ("asr", lambda line: with_ends(line.asr, 100)),
+        ("both", lambda line: with_ends(line.both, 100)),
+        ("abstained", lambda line: with_ends(line.abstention, 100)),
+        ("told", lambda line: with_ends(line.told, 100) if line.told.mean else "-"),
+        ("all found", lambda line: with_ends(line.found, 100)),
         *(_certified_column(*attacker, lines) for attacker in attackers),
         *(_expected_column(size) for size in sorted({size for line in lines for size in line.expected})),
-        ("right r>=1", lambda line: _ends(line.held[0] if line.held else EMPTY, 100)),
-        ("wrong r>=1", lambda line: _ends(line.held_wrong, 100)),
+        ("right r>=1", lambda line: with_ends(line.held[0] if line.held else EMPTY, 100)),
+        ("wrong r>=1", lambda line: with_ends(line.held_wrong, 100)),
         ("radius", _radius),
-        ("calls", lambda line: _number(line.model_calls, 1)),
-        ("tokens in", lambda line: _number(line.prompt_tokens, 0)),
-        ("out", lambda line: _number(line.completion_tokens, 0)),
-        ("seconds", lambda line: _number(line.seconds, 2)),
+        ("calls", lambda line: in_digits(line.model_calls, 1)),
+        ("tokens in", lambda line: in_digits(line.prompt_tokens, 0)),
+        ("out", lambda line: in_digits(line.completion_tokens, 0)),
+        ("seconds", lambda line: in_digits(line.seconds, 2)),
     ]
 
 
 def _certified_column(attack: str, size: int, lines: Sequence[Line]) -> _Column:
     def show(line: Line) -> str:
         found = [c.score for c in line.certified if (c.attack, c.corruption_size) == (attack, size)]
-        return _ends(found[0], 1 if line.task == "long" else 100) if found else "-"
+        return with_ends(found[0], 1 if line.task == "long" else 100) if found else "-"
 
     name = "cllmj" if all(line.task == "long" for line in lines) else "cacc"
     return f"{name} k'={size}{' mod.' if attack == 'modification' else ''}", show
 
 
 def _expected_column(size: int) -> _Column:
-    return f"ecacc k'={size}", lambda line: _ends(line.expected[size], 100) if size in line.expected else "-"
+    return f"ecacc k'={size}", lambda line: with_ends(line.expected[size], 100) if size in line.expected else "-"
 
 
 def remarks(lines: Sequence[Line]) -> list[str]:
@@ -295,36 +288,7 @@ def _remarks(line: Line) -> list[str]:
     return found
 
 
-def comparisons_table(found: Sequence[Comparison]) -> Table:
-    """The comparisons of `paired.compare`; data and model have columns where they differ."""
-    columns = [(n, show) for n, show in _COMPARED if n not in ("data", "model") or len({show(c) for c in found}) > 1]
-    header = [name for name, _ in columns]
-    rows = [[show(c) for _, show in columns] for c in found]
-    notes = [_TESTS.format(count=sum(c.p is not None for c in found))]
-    return Table("Differences between setups on the same questions", header, rows, header.index("n"), notes)
-
-
-_COMPARED: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
-    ("data", lambda c: f"{c.dataset} ({c.task})"),
-    ("model", lambda c: c.model),
-    ("attack", lambda c: str(c.attack)),
-    ("measure", lambda c: c.measure),
-    ("setup", lambda c: c.setup),
-    ("against", lambda c: c.against),
-    ("n", lambda c: str(c.n)),
-    ("alone", lambda c: _number(c.alone, 0)),
-    ("other alone", lambda c: _number(c.other_alone, 0)),
-    ("difference", lambda c: _ends(c.difference, 100)),
-    ("p", lambda c: _p(c.p)),
-    ("p (Holm)", lambda c: _p(c.p_holm)),
-)
-
-
-def _p(value: float | None) -> str:
-    return "<0.0001" if value is not None and value < 0.0001 else _number(value, 4 if value and value < 0.01 else 3)
-
-
-def _ends(interval: Interval, scale: int) -> str:
+def with_ends(interval: Interval, scale: int) -> str:
     """A mean with its interval, times a scale; "-" where there is none."""
     if interval.mean is None:
         return "-"
@@ -334,7 +298,8 @@ def _ends(interval: Interval, scale: int) -> str:
     return f"{mean} [{decimals(interval.low, 0, scale)}, {decimals(interval.high, 0, scale)}]"
 
 
-def _number(value: float | None, digits: int) -> str:
+def in_digits(value: float | None, digits: int) -> str:
+    """A number; "-" for none."""
     return "-" if value is None else decimals(value, digits)
 
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.evaluation.run.config import DEFAULTS, ConfigError, load_config, read_config
-from robustrag_integrations.evaluation.run.presets import PRESETS
+from robustrag_integrations.evaluation.run.config import ConfigError, load_config, read_config
 
 CONFIG = {
     "data": ["demo"],
@@ -84,12 +83,6 @@ def test_a_config_that_cannot_be_read_is_named(tmp_path, name, text, said) -> No
     with pytest.raises(ConfigError, match="c\\.") as caught:
         load_config(str(tmp_path / name))
     assert said in str(caught.value)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_is_a_valid_config(name) -> None:
-    assert read_config(PRESETS[name]).defenses
-    assert set(PRESETS[name]) <= set(DEFAULTS)
 
 
 @pytest.mark.parametrize("name", ["evaluation.yaml", "results/realtimeqa.yaml"])

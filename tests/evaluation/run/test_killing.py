@@ -32,7 +32,7 @@ def command(kind: str, folder: Path, output: str) -> list[str]:
         return ["certify", data, "--defense", "voting", "--model", LIGHT, *more, *where]
     return [
         *("eval", "--data", write_questions(folder, count=4), "--task", "mc", "--model", LIGHT),
-        *("--defense", "no-rag", "vanilla", "voting", "--attack", "pia", "--rank", "first", "middle", "last"),
+        *("--defense", "vanilla", "voting", "--attack", "pia", "--rank", "first", "middle", "last"),
         *("--certify", "1", "2", "--top-k", "4", "--concurrency", "3", *where),
     ]
 

@@ -46,7 +46,7 @@ def test_a_row_says_all_there_is_to_say(config, output) -> None:
     done = evaluate(config(), output=output)
     header, *rows = rows_in(output)
     assert header["schema"] == "robustrag/eval-run/1"
-    assert header["config"]["defenses"] == ["no-rag", "vanilla", "voting"]
+    assert header["config"]["defenses"] == ["vanilla", "voting"]
     assert rows == list(done.rows)
     voted = next(r for r in rows if r["defense"] == "voting" and r["attack"]["name"] == "none")
     assert voted["answer"]["text"] == "Strelsau"
@@ -57,10 +57,8 @@ def test_a_row_says_all_there_is_to_say(config, output) -> None:
     hijacked = next(r for r in rows if r["defense"] == "vanilla" and r["attack"]["rank"] == "last")
     assert hijacked["scores"]["hijacked"] is True
     assert [p["planted"] for p in hijacked["passages"]] == [False, False, False, True]
-    assert {r["setup"] for r in rows} == {"no-rag", "vanilla", "voting"}
     first = [(row["defense"], row["task"]) for row in rows if row["timing"]["first"]]
     assert sorted(first) == sorted({(row["defense"], row["task"]) for row in rows})
-    assert {r["attack"]["name"] for r in rows if r["defense"] == "no-rag"} == {"none"}
 
 
 def test_rows_stand_in_the_order_of_data_setup_attack_and_question(config, output) -> None:
@@ -68,10 +66,8 @@ def test_rows_stand_in_the_order_of_data_setup_attack_and_question(config, outpu
     places = [(r["task"], r["setup"], r["attack"]["rank"], r["question_id"]) for r in rows_in(output)[1:]]
     setups = list(dict.fromkeys((task, setup) for task, setup, _, _ in places))
     assert setups == [
-        ("mc", "no-rag"),
         ("mc", "vanilla"),
         ("mc", "voting"),
-        ("qa", "no-rag"),
         ("qa", "vanilla"),
     ]
     assert [p[3] for p in places[:3]] == ["q0", "q1", "q2"]
