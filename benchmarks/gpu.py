@@ -25,8 +25,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations.models.determinism_probe import probe_determinism
-
 from benchmarks import exactness, keyword
 from benchmarks.arguments import count, make_folder
 from benchmarks.inference import Bench, decoding, ratio_of, vanilla
