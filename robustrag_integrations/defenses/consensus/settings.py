@@ -16,7 +16,6 @@ from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import SCORE_NOISE, Response
 from robustrag_integrations.models.reply import LEVELS, confidence
 from robustrag_integrations.plans.asking import Reading, read_response
-from robustrag_integrations.text.keywords import extractor_fingerprint
 from robustrag_integrations.text.languages import asks_yes_or_no
 from robustrag_integrations.text.prompts import AGREED_CONTEXT, Prompt, PromptTemplate
 
@@ -82,7 +81,7 @@ class ConsensusSettings(AbstainingSettings):
         return lambda r: read_response(r, partial(self._said, question, r.logprobs), self.cut_replies)
 
     def _said(self, question: str, logprobs: Sequence[float] | None, text: str) -> Said | None:
-        if self.abstains(text) or (found := vote(text, question)) is None:
+        if self.abstains(text, question) or (found := vote(text, question)) is None:
             return None
         level = confidence(logprobs)
         share = None if level is None else level / LEVELS
@@ -114,7 +113,7 @@ class ConsensusSettings(AbstainingSettings):
             "disagreement": self.disagreement,
             "runoff": self.runoff,
             "wording": "model" if words else "source",
-            "abstains": extractor_fingerprint(self.abstains),
+            "abstains": self.abstains.fingerprint,
             "cut_replies": self.cut_replies,
             "unsure": self.unsure,
             "sure_from": float(self.sure_from),
