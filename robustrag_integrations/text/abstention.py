@@ -124,7 +124,7 @@ def is_abstention(reply: str, question: str | None = None, phrases: Sequence[str
     if any(bare in each.short for each in spoken.values()):
         return True
     own = [_loose(phrase).rstrip(" .!。") for phrase in phrases]
-    asked = frozenset(plain_words(question or "").split())
+    asked = frozenset(plain_words(" ".join([question or "", *phrases])).split())
     found, sentences = set(), [s for s in _SENTENCE_END.split(plain.lower()) if any(map(str.isalnum, s))]
     if len(sentences) > _MOST_CLAUSES:
         return False

@@ -87,7 +87,7 @@ def test_phrases_of_the_user_abstain_beside_the_known_ones() -> None:
 def test_every_short_reply_abstains_in_any_case_and_between_marks() -> None:
     for each in languages().values():
         for short in each.short:
-            for reply in (short, f"{short}.", f'"{short}"', f"**{short.upper()}**"):
+            for reply in (short, f"{short}.", f'"{short}"', f"**{short.title()}**"):
                 assert is_abstention(reply), reply
 
 
