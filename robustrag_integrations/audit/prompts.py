@@ -94,11 +94,12 @@ class Audit:
             self._answers.append(folded(text))
 
     def release(self, report: object) -> None:
-        """Register a robust answer, by its report: what other prompts may hold of it, and what is for people.
+        """Register a robust answer, by its report: what other prompts may hold of it, its question, what is for people.
 
         A few words for people that the question or somebody else's earlier prompts held tell nothing.
         """
         answer = as_answer(report)
+        self.allow(answer.query)
         if answer.evidence.get("answered_from") == "conversation":  # nothing of a document is in it
             return
         said = answer.for_prompt()
