@@ -67,7 +67,7 @@ def test_replies_that_tell_nothing_are_left_out() -> None:
         asked(2, ("Anna", 0.25), attack=PIA),
         asked(3, ("I don't know", 0.75), status="abstained"),
         asked(4, ("Bo", None)),
-        asked(5, ("Bo", 0.75), task="long"),
+        asked(5, ("Bo", 0.75), task="long_form"),
         failed(6),
     ]
     assert confidence([known, *others]) == confidence([known])

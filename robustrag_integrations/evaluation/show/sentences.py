@@ -11,7 +11,12 @@ from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.summary import Line
 
-TASKS: Mapping[str, str] = {"qa": "short answers", "mc": "multiple choice", "long": "long answers"}
+TASKS: Mapping[str, str] = {
+    "short_answer": "short answers",
+    "multiple_choice": "multiple choice",
+    "long_form": "long answers",
+    "list": "lists",
+}
 PLAIN = "plain RAG"
 _MOST_ATTACKS, _MOST_SETUPS = 3, 4
 

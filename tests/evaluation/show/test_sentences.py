@@ -81,9 +81,9 @@ def test_a_run_without_an_attack_tells_who_was_right_and_one_without_answers_say
     [told] = said(answers("vanilla", 0, attack=clean), answers("consensus", 0, 0, attack=clean))
     assert "plain RAG was right in 9 of 10" in told
     assert "consensus was right in 8 of 10 questions, 8 of them" in told
-    graded = [row(1, task="long", scores={"correct": 0.8, "judge": 80.0})]
+    graded = [row(1, task="long_form", scores={"correct": 0.8, "judge": 80.0})]
     assert "keyword 80" in said(graded)[0]
-    unscored = [row(1, task="long", scores={"correct": None, "judge": None, "hijacked": None})]
+    unscored = [row(1, task="long_form", scores={"correct": None, "judge": None, "hijacked": None})]
     assert "--judge" in said(unscored)[0]
     assert "2 rows failed" in said([failed(1), failed(2)])[0]
     assert len(said([])) == 1
