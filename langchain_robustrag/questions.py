@@ -134,7 +134,8 @@ def is_tainted(inputs: Mapping[str, Any], shown: Mapping[str, Any]) -> bool:
     values = [inputs[name] for name in named if name in inputs]
     if any(isinstance(inputs.get(name), str) and inputs[name].strip() for name in _HISTORIES if name in named):
         return True
-    return any(_holds_untrusted_words(_messages_of(value)) for value in values)
+    said = (value for value in values if isinstance(value, BaseMessage) or _is_conversation(value))
+    return any(_holds_untrusted_words(_messages_of(value)) for value in said)
 
 
 def _holds_untrusted_words(messages: Sequence[BaseMessage]) -> bool:

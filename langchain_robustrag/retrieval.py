@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseLanguageModel
@@ -30,6 +30,7 @@ from langchain_robustrag.questions import (
 from langchain_robustrag.runnable import OneRun, RobustDocuments, child_config
 from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.audit.canaries import trusted_retrieval
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -58,20 +59,20 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
 
     def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
         call = _Call(self, inputs, run_manager, config)
-        asked = call.asking(call.first.invoke(call.query(call.first), call.heard_by(call.heard)))
+        asked = call.asking(call.invoke_first())
         answered = self.answering.invoke(asked, child_config(config, run_manager, "answer"))
         return {**inputs, **call.found(), **call.shown(answered)}
 
     async def _aanswer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
         call = _Call(self, inputs, run_manager, config)
-        asked = call.asking(await call.first.ainvoke(call.query(call.first), call.heard_by(in_loop(call.heard))))
+        asked = call.asking(await call.ainvoke_first())
         answered = await self.answering.ainvoke(asked, child_config(config, run_manager, "answer"))
         return {**inputs, **call.found(), **call.shown(answered)}
 
     def _pieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Iterator[dict[str, Any]]:
         call = _Call(self, inputs, run_manager, config)
         yield AddableDict(inputs)
-        asked = call.asking(call.first.invoke(call.query(call.first), call.heard_by(call.heard)))
+        asked = call.asking(call.invoke_first())
         yield from call.new()
         for piece in self.answering.stream(asked, child_config(config, run_manager, "answer")):
             yield from call.new()
@@ -80,7 +81,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
     async def _apieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
         call = _Call(self, inputs, run_manager, config)
         yield AddableDict(inputs)
-        asked = call.asking(await call.first.ainvoke(call.query(call.first), call.heard_by(in_loop(call.heard))))
+        asked = call.asking(await call.ainvoke_first())
         for part in call.new():
             yield part
         async with aclosing(self.answering.astream(asked, child_config(config, run_manager, "answer"))) as pieces:
@@ -91,7 +92,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
 
 
 class _Call:
-    """One call of a retrieval chain: the retriever that is asked first, what was found, and what is told of it."""
+    """One call of a retrieval chain: what its retrievers find, and what is told of it."""
 
     def __init__(self, chain: RobustRetrievalChain, inputs: Any, run_manager: Any, config: RunnableConfig) -> None:
         if not isinstance(inputs, dict):
@@ -99,20 +100,33 @@ class _Call:
             raise TypeError(f"the input must be a dict with the question, got {type(inputs).__name__}; give {fix}")
         self._chain, self._inputs, self._run_manager, self._config = chain, inputs, run_manager, config
         self._answering, self._name = chain.answering, chain.answering.document_variable_name
-        self.first = chain.retriever if chain.trusted_retriever is None else chain.trusted_retriever
-        self.heard = Heard()
+        self._first = chain.retriever if chain.trusted_retriever is None else chain.trusted_retriever
+        self._heard = Heard()
         self._found: dict[str, Any] = {}
         self._documents: Any = []
         self._later: Later | None = None
         self._told = 0
 
-    def query(self, retriever: Runnable[Any, Any]) -> Any:
+    def invoke_first(self) -> Any:
+        """Ask the retriever that is asked first."""
+        with self._marked():
+            return self._first.invoke(self._query(self._first), self._heard_by(self._heard))
+
+    async def ainvoke_first(self) -> Any:
+        """`invoke_first` without blocking the event loop."""
+        with self._marked():
+            return await self._first.ainvoke(self._query(self._first), self._heard_by(in_loop(self._heard)))
+
+    def _marked(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._chain.trusted_retriever is None else trusted_retrieval()
+
+    def _query(self, retriever: Runnable[Any, Any]) -> Any:
         """Return the input of a retriever: the question, or all inputs where it is another Runnable."""
         if retriever.InputType is str:
             return self._found.get(STANDALONE) or find_question(self._inputs, self._answering.question)
         return under_every_name(with_history_for_prompts(self._inputs), self._answering.question)
 
-    def heard_by(self, handler: Any = None) -> RunnableConfig:
+    def _heard_by(self, handler: Any = None) -> RunnableConfig:
         """Return a retriever's config, with a handler that records its queries to other retrievers."""
         config = child_config(self._config, self._run_manager, "retrieve")
         if handler is not None:
@@ -124,7 +138,7 @@ class _Call:
         self._documents = documents
         question = self._answering.question
         asked = under_every_name(self._inputs, question)
-        if question is None and (alone := standing_alone(self._inputs, self.heard)) is not None:
+        if question is None and (alone := standing_alone(self._inputs, self._heard)) is not None:
             self._found[STANDALONE] = asked[STANDALONE] = alone
             shown = shown_names(self._answering.prompt) - {"query"}
             if not shown & history_names(self._inputs):  # which is a text anyway
@@ -133,8 +147,8 @@ class _Call:
             return {**asked, self._name: documents}
         retriever = self._chain.retriever
         self._later = Later(
-            lambda: retriever.invoke(self.query(retriever), self.heard_by()),
-            lambda: retriever.ainvoke(self.query(retriever), self.heard_by()),
+            lambda: retriever.invoke(self._query(retriever), self._heard_by()),
+            lambda: retriever.ainvoke(self._query(retriever), self._heard_by()),
         )
         return {**asked, f"trusted_{self._name}": documents, self._name: self._later}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
@@ -23,6 +23,7 @@ from langchain_robustrag.messages import answer_message, marked
 from langchain_robustrag.questions import question_inputs, under_every_name
 from langchain_robustrag.retrieval import check_retriever
 from robustrag_integrations.answers.answer import WITHHELD, RobustAnswer, as_answer
+from robustrag_integrations.audit.canaries import trusted_retrieval
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -140,7 +141,7 @@ def create_robust_retriever_tool(
     if trusted_retriever is not None:
         check_retriever(trusted_retriever, "trusted_retriever")
     answering = create_reporting_chain(llm, prompt, options, read_by_model=True)
-    first = retriever if trusted_retriever is None else trusted_retriever
+    first, marked = (retriever, nullcontext) if trusted_retriever is None else (trusted_retriever, trusted_retrieval)
 
     def later(query: str, config: RunnableConfig) -> Later:
         return Later(lambda: retriever.invoke(query, config), lambda: retriever.ainvoke(query, config))
@@ -154,13 +155,17 @@ def create_robust_retriever_tool(
     context = answering.document_variable_name
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
-        documents, others = first.invoke(query, config), later(query, config)
+        with marked():
+            documents = first.invoke(query, config)
+        others = later(query, config)
         with _failures_told(others):
             answered = answering.invoke(inputs(query, documents, others), hidden(config))
         return content_and_artifact(answered, [*documents, *others.documents])
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
-        documents, others = await first.ainvoke(query, config), later(query, config)
+        with marked():
+            documents = await first.ainvoke(query, config)
+        others = later(query, config)
         with _failures_told(others):
             answered = await answering.ainvoke(inputs(query, documents, others), hidden(config))
         return content_and_artifact(answered, [*documents, *others.documents])

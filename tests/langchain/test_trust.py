@@ -28,6 +28,8 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from langchain_robustrag import (
+    IsolationAudit,
+    assert_defended,
     create_robust_documents_chain,
     create_robust_node,
     create_robust_retrieval_chain,
@@ -35,6 +37,7 @@ from langchain_robustrag import (
     history_message,
 )
 from robustrag_integrations import TrustedError
+from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations.text.prompts import SILENCE_REQUEST
 
 QUESTION = "What is the notice period?"
@@ -270,7 +273,7 @@ def test_objects_are_made_of_the_trusted_answer() -> None:
     class Notice(BaseModel):
         weeks: int
 
-    asked: list[str] = Field(default_factory=list)
+    asked: list[str] = []
 
     class Structured(Reader):
         def with_structured_output(self, schema: Any, **kwargs: Any) -> Any:
@@ -293,6 +296,26 @@ def test_documents_of_a_trusted_answer_pass_serialisers() -> None:
         assert pickle.loads(pickle.dumps(document)) == document
         assert JsonPlusSerializer().loads_typed(JsonPlusSerializer().dumps_typed(document)) == document
         dumpd(document)
+
+
+def test_a_check_plants_nothing_in_the_trusted_shelf_and_has_the_others_asked() -> None:
+    pages = [
+        Document(f"{text} This page is for all who work here, in every department.", metadata={"source": text[:9]})
+        for text in ("The notice period is 4 weeks.", "A badge costs 3 euros.")
+    ]
+
+    class Handbook(Finds):
+        pass
+
+    found = Finds(documents=uploads(4))
+    checked = assert_defended(chain(found, Handbook(documents=pages)), {"input": QUESTION})
+    assert found.asked
+    assert "Handbook (trusted)" in checked.not_vouched_for
+    audit = IsolationAudit(on="raise")
+    chain(found, pages).invoke({"input": QUESTION}, config={"callbacks": [audit]})
+    both = create_stuff_documents_chain(Reader(), PROMPT)
+    with pytest.raises(UndefendedError):
+        create_retrieval_chain(Finds(documents=pages), both).invoke({"input": QUESTION}, config={"callbacks": [audit]})
 
 
 # --- conversations
