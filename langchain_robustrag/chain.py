@@ -81,17 +81,17 @@ def create_robust_documents_chain(
     r"""Create a chain that asks about each document alone and aggregates the replies.
 
     A drop-in for `create_stuff_documents_chain`: same prompt, same input, same output. Instead of one model call with
-    all documents there is one per group of documents, and one more on what the groups agree on.
+    all documents there is one per group of documents.
 
     Args:
         llm: any language model Runnable, with whatever is wrapped around it (`.bind`, `.with_retry`,
             `.with_fallbacks`, ...). For decoding aggregation a `HuggingFacePipeline`, a `ChatHuggingFace` around one,
             or a `LocalModel`. With the other methods, too, a model of the core, such as a `LocalModel`, is asked past
             LangChain: all groups in one batch, with limits of its own.
-        prompt: asked about every group alone, and once more at the end, with what was agreed on in the place of the
-            documents; must name `context`. For consensus a sentence at its end asks every group for a short answer.
-            About trusted documents it is asked as it is, behind one sentence (`silence_request`). None for the
-            project's own.
+        prompt: asked about every group alone; must name `context`. For consensus a sentence at its end asks every group
+            for a short answer; keyword aggregation asks it once more, with what was agreed on in the place of the
+            documents.
+            None for the project's own.
         settings: a settings file, or what `load_settings` gives, for what is not given here.
         aggregation: the method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
             long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None: the
@@ -115,15 +115,14 @@ def create_robust_documents_chain(
         final_llm: another model for the final prompt, which shows no documents; the radius needs both to be
             deterministic.
         output_schema: a pydantic class, a `TypedDict` or a JSON schema for the final answer alone, by the model's own
-            structured output where it has one. For consensus, an object that does not hold the agreed answer is an
-            abstention. An abstention is an `Abstained`: false as a truth value, and a dict with
+            structured output where it has one. For consensus it is the model's reading of the agreed answer. An
+            abstention is an `Abstained`: false as a truth value, and a dict with
             `abstained` for schemas that give dicts. The report's text is the answer's JSON.
         return_robustness: give a dict of `answer` and `robustness`, the `RobustAnswer`, instead of the answer.
         output_parser: applied to the answer; default `StrOutputParser`.
         document_prompt: the template of one document; metadata that a document lacks is left blank.
         document_separator: between two documents of one group.
-        document_variable_name: under which name documents come in, and the prompt wants them; trusted ones come in as
-            `trusted_context` (`trusted_` before this name), and stand in the same place of the prompt.
+        document_variable_name: under which name documents come in, and the prompt wants them.
         options: `task`, and the settings of the method, such as `min_support` of consensus;
             `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
 
@@ -168,8 +167,8 @@ def create_robust_documents_chain(
             )
         always = {"objects": True} if isinstance(checked, ConsensusSettings) else {"final": "always"}
         checked = replace(checked, **always)
-    elif final_llm is not None and isinstance(checked, ListSettings if prompt else (ListSettings, ConsensusSettings)):
-        raise ValueError("final_llm has nothing to do: there is no final call without a prompt of yours, or with lists")
+    elif final_llm is not None and isinstance(checked, (ListSettings, ConsensusSettings)):
+        raise ValueError("final_llm is unused: consensus makes no final call without output_schema")
     checked_reader(reader)
     method.load().check_rules(chosen.rules)
     if not isinstance(calls := calls or CallOptions(), CallOptions):
@@ -177,11 +176,10 @@ def create_robust_documents_chain(
     check_flag(citation_markers=citation_markers, return_robustness=return_robustness)
     name, shipped = document_variable_name, checked.prompts
     if prompt is not None:
-        check_prompt(prompt, name, never=f"trusted_{name}")
+        check_prompt(prompt, name)
     if keyword_prompt is not None:
         check_prompt(keyword_prompt, "keywords", "keyword_prompt", never=name)
-    choice_prompt = as_langchain(shipped.choice, name) if prompt is None and shipped.choice else None
-    trusted_prompt = as_langchain(shipped.trusted, name) if prompt is None and shipped.trusted else None
+    request = "" if prompt is None else checked.request
     if prompt is None:
         is_keyword = isinstance(checked, KeywordSettings)
         prompt = as_langchain((shipped.phrases if is_keyword else None) or shipped.isolated, name)
@@ -204,8 +202,7 @@ def create_robust_documents_chain(
         calls=calls,
         citation_markers=citation_markers,
         reader=reader,
-        choice_prompt=choice_prompt,
-        trusted_prompt=trusted_prompt,
+        request=request,
         keyword_prompt=keyword_prompt,
         choices=check_choices(choices) if choices is not None else None,
         question=question,

@@ -16,8 +16,9 @@ from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.plans.asking import ask_final
 from robustrag_integrations.plans.finish import SpendingBook
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Steps, relayed
+from robustrag_integrations.replies.keys import verdict_of
 from robustrag_integrations.text.abstention import is_abstention
-from robustrag_integrations.text.languages import asks_yes_or_no, language_of, stop_words
+from robustrag_integrations.text.languages import language_of, stop_words
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 _LOOKED_AT = 200_000  # characters of a group's passages
@@ -66,7 +67,8 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
 
     answer: RobustAnswer = yield from relayed(plan, relay)
     speaking = _speaking(answer, groups)
-    stays = is_streamed or answer.is_withheld or (not answer.abstained and asks_yes_or_no(answer.query))
+    is_withheld = answer.abstained and "radius" in answer.evidence
+    stays = is_streamed or is_withheld or (not answer.abstained and verdict_of(answer.text) is not None)
     if stays or speaking > answer.radius:
         yield from held
         return answer
@@ -101,10 +103,9 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
 
 def _unproved(answer: RobustAnswer) -> RobustAnswer:
     """Return an answer with the radius 0."""
-    zero = None if answer.tier_budgets is None else (dict.fromkeys(answer.tier_budgets[0], 0),)
     nothing = Determinism.of(Repeats(), None, radius=0, whole=answer.whole)
     determinism = replace(answer.determinism, scope=nothing.scope, promise=nothing.promise)
-    return replace(answer, radius=0, radius_verbatim=0, tier_budgets=zero, determinism=determinism)
+    return replace(answer, radius=0, radius_verbatim=0, determinism=determinism)
 
 
 def _speaking(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> int:
@@ -119,5 +120,5 @@ def _speaking(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> int:
         text = plain_words(group.text[:_LOOKED_AT])
         said = set(plain_words(" ".join(report.words or (report.response or "",))).split()) - small
         speaks = any(word in text for word in asked) or 2 * sum(word in text for word in said) >= len(said) > 0
-        found += report.votes * (report.status in statuses and (speaks or report.status == "not_asked"))
+        found += report.status in statuses and (speaks or report.status == "not_asked")
     return found

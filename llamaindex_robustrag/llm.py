@@ -29,7 +29,7 @@ from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.answers.determinism import Repeats, checked_samples
-from robustrag_integrations.models.base import Response, Role, Scores, Until, not_asked
+from robustrag_integrations.models.base import Response, Role, Until, not_asked
 from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, checked_timeout, is_busy
 from robustrag_integrations.models.reply import Piece
@@ -145,17 +145,6 @@ class LLMModel(CalledModel):
         return await adriven(_read(parts, self._fitter, until), lambda step: ask(step[0], role, step[1]))
 
     generate_until, agenerate_until = generate, agenerate
-
-    @property
-    def can_score(self) -> bool:
-        """True for a model of the core that can."""
-        return isinstance(self._llm, TextModelLLM) and self._llm.model.can_score
-
-    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """Tell how likely the core's model finds each text as the reply to each prompt."""
-        model: Any = self._llm
-        fitted = [self._fitter.parts(prompt)[0][0] for prompt in prompts]
-        return list(model.model.score([Prompt(self._text(prompt.text)) for prompt in fitted], texts))
 
     def _failure(self, error: BaseException) -> Exception:
         if steers(error):

@@ -23,8 +23,6 @@ from llama_index.core.utils import get_tokenizer
 
 from robustrag_integrations.text.prompts import (
     AGREED_CONTEXT,
-    CHOICE_REQUEST,
-    SHORT_REQUEST,
     Prompt,
     PromptSet,
     Task,
@@ -80,6 +78,11 @@ class UserTemplate(CoreTemplate):
     messages: tuple[tuple[MessageRole, tuple[tuple[str, str | None], ...]], ...] = field(kw_only=True, compare=False)
     is_text: bool = field(kw_only=True)
 
+    @property
+    def literal(self) -> str:
+        """What it shows besides passages and question."""
+        return " ".join(text for _, pieces in self.messages for text, _ in pieces)
+
     def asking(self, request: str) -> UserTemplate:
         """Return the template with one sentence more, at the end of the last message of the user's."""
         users = [i for i, (role, _) in enumerate(self.messages) if role == MessageRole.USER]
@@ -107,20 +110,17 @@ class UserTemplate(CoreTemplate):
         return Prompt(done[0][1] if self.is_text else MessageText.joined(done), span)
 
 
-def with_user_prompt(
-    shipped: PromptSet, template: BasePromptTemplate, llm: LLM, task: Task, *, whole_answers: bool
-) -> PromptSet:
+def with_user_prompt(shipped: PromptSet, template: BasePromptTemplate, llm: LLM, task: Task, request: str) -> PromptSet:
     """Return the project's prompts with the user's in their place; raise if it cannot be filled in safely.
 
-    With `whole_answers` a reply is one vote (consensus): groups are asked for a short answer, and what they agree on is
-    worded by the user's prompt.
+    `request`: what is added to it where whole answers or items are counted (consensus).
     """
     own = chosen(template, llm)
     plain = own.model_copy(update={"output_parser": None})  # only the final answer has its format
     isolated = _filled(plain, llm, "{context}", "context")
     changes: dict[str, Any] = {"isolated": isolated, "phrases": None}
-    if whole_answers:
-        changes["isolated"], changes["choice"] = isolated.asking(SHORT_REQUEST), isolated.asking(CHOICE_REQUEST)
+    if request:
+        changes["isolated"] = isolated.asking(request)
         changes["wording"] = _filled(own, llm, AGREED_CONTEXT, "agreed")
     elif shipped.keyword is not None:
         changes["keyword"] = _filled(own, llm, agreed_context(task), "keywords")

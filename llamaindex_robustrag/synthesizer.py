@@ -70,7 +70,7 @@ from robustrag_integrations.models.caller import CallLimits
 from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import DecodingPerformer, Performer, TextPerformer, arun, astream, run, stream
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.text.prompts import Prompt, PromptSet
+from robustrag_integrations.text.prompts import JSON_CAVEAT, Prompt, PromptSet, shows_json
 
 _log = logging.getLogger(__name__)
 _QA = "text_qa_template"
@@ -121,19 +121,19 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             task and takes what is given here.
         streaming: True if `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
-            `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every group, and once more
-            at the end, with what was agreed on in the place of the documents. For consensus every group is asked for a
-            short answer, in one sentence more at the end, and what the prompt makes of the agreed answer is shown if it
-            says that and nothing else. Its output parser's format goes with the final prompt alone.
+            `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every group; for consensus
+            with one sentence more, which asks for a short answer. Keyword aggregation asks it once more, with what was
+            agreed on in the place of the documents, and so does consensus where it has an output parser, for the agreed
+            answer in that format.
         final_llm: asked the final prompt in place of `llm`; the guarantee needs both to be deterministic.
-        output_cls: the pydantic class of the final answer; an abstention is an `Abstained` in its place, and so is, for
-            consensus, an object of which no value holds the agreed answer. A stream has its JSON, or the abstention.
+        output_cls: the pydantic class of the final answer; an abstention is an `Abstained` in its place. For consensus
+            it is the model's reading of the agreed answer. A stream has its JSON, or the abstention.
         reader: `"people"`, or `"model"` if another model reads the responses. What people read where sources disagree
             or one alone says something may be an attacker's words, and is an abstention there.
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
         group_by: the unit of one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
             the name of a metadata entry, or a function from a `NodeWithScore` to a key.
-        votes: the rules of voting, of which `weights` and `min_radius` may also be given by themselves.
+        votes: the rules of voting, of which single ones, such as `min_radius`, may also be given by themselves.
         calls: limits and retries of calls.
         citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; it is
             then streamed in one piece, and the report's `text` has no markers.
@@ -318,11 +318,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """Refuse what is for a final call that this method does not make; have one made where the answer needs it."""
         keywords = "keyword" in self._method.prompts or isinstance(self._settings, KeywordSettings)
         to_object = self._output_cls is not None
-        words = self._counts_whole_answers and (to_object or self._template is not None)
-        if (to_object or self._final_llm is not None) and not (keywords or words):
+        makes_object = self._counts_whole_answers and (to_object or self._has_format())
+        if (to_object or self._final_llm is not None) and not (keywords or makes_object):
             raise ValueError(
                 "output_cls and final_llm are for a final call, which this does not make; leave them out, or use "
-                "aggregation='keyword', or pass text_qa_template for consensus to word its answer in"
+                "aggregation='keyword', or pass output_cls for an object of what consensus agrees on"
             )
         if to_object and self._markers:
             raise ValueError("citation_markers puts markers into text; leave it out, or leave out output_cls")
@@ -339,12 +339,17 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             template,
             self._llm,
             getattr(self._settings, "task", "short_answer"),
-            whole_answers=self._counts_whole_answers,
+            self._settings.request,
         )
         if self._method.needs_probabilities and not cast(UserTemplate, prompts.isolated).is_text:
             raise TypeError(f"{self._method.name} aggregation reads a prompt as one text; pass a PromptTemplate")
-        has_format = self._counts_whole_answers and chosen(template, self._llm).output_parser is not None
-        return replace(self._settings, prompts=prompts, **({"objects": True} if has_format else {}))
+        return replace(self._settings, prompts=prompts, **({"objects": True} if self._has_format() else {}))
+
+    def _has_format(self) -> bool:
+        """True if the user's template has an output parser, whose format an agreed answer is put into."""
+        if self._template is None or not self._counts_whole_answers:
+            return False
+        return chosen(self._template, self._llm).output_parser is not None
 
     def _plan(
         self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None = None, **others: Any
@@ -352,21 +357,24 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         refuse_unknown(others.keys() - _OF_STOCK, ["choices"], "synthesize")
         check_query(query)
         few = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
+        settings = self._filled_settings(self._template)
+        asked = settings.prompts.isolated
+        reads = settings.request and self._output_cls is None and not self._has_format()
+        wants_json = bool(reads) and isinstance(asked, UserTemplate) and shows_json(asked.literal)
         plan_input = PlanInput(
             query,
             groups,
             choices if choices is not None else self._choices,
             self._rules,
-            (few,) if few else (),
+            (*([few] if few else []), *([JSON_CAVEAT.format("output_cls=")] if wants_json else [])),
             self._local.codec if self._local is not None else None,
             self._caveats,
             repeats=lambda: self._model.repeats,
-            can_score=getattr(self._model, "can_score", False),
             accept_sampling=self._calls.accept_sampling,
             markers=self._markers,
             for_prompt=self._reader == "model",
         )
-        plan: Plan = self._method.load().whole_plan(plan_input, self._filled_settings(self._template))
+        plan: Plan = self._method.load().whole_plan(plan_input, settings)
         return plan if self._aside is None else with_aside(plan, self._aside, groups)
 
     def _performer(self) -> Performer:
@@ -473,7 +481,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return Response(text, made.sources, made.metadata)
 
     def _shown(self, answer: RobustAnswer) -> str:
-        return answer.shown(markers=self._markers, to=self._reader)
+        return answer.marked_text if self._markers else answer.text
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Isolate, vote, radius, on one page: read this first.
 
 The defence in its smallest form, run by `python -m robustrag_integrations.core`. These are the functions that consensus
-aggregation itself runs (`defenses/consensus`); what it adds is asking, weights, runoffs, reports and warnings.
+aggregation itself runs (`defenses/consensus`); what it adds is asking, reports and warnings.
 
 The attacker writes some of the retrieved texts and knows everything, but cannot touch the other texts. So:
 
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from robustrag_integrations.counting.plurality import Count, Rule, possible_winners
-from robustrag_integrations.replies.keys import is_echo, key_of, whole_answer
+from robustrag_integrations.replies.keys import key_of, whole_answer
 
 ABSTAINS = None  # in place of a vote
 
@@ -41,32 +41,27 @@ def isolate(question: str, sources: Mapping[str, str]) -> list[str]:
     return [f"{text}\n\nQuestion: {question}\nAnswer:" for text in sources.values()]
 
 
-def vote(reply: str, question: str = "") -> Vote | None:
-    """Return the vote of a reply that answers; None where it says nothing, or only repeats the question.
+def vote(reply: str) -> Vote | None:
+    """Return the vote of a reply that answers; None where it says nothing.
 
     Theorem: a vote is a function of one reply. So r replies change at most r votes.
     """
     text = whole_answer(reply)
     key = key_of(text)
-    return ABSTAINS if key is None or is_echo(text, question) else Vote(key, text)
+    return ABSTAINS if key is None else Vote(key, text)
 
 
-def count(votes: Iterable[Vote | None], rule: Rule, weights: Sequence[int] | None = None) -> Count[str]:
+def count(votes: Iterable[Vote | None], rule: Rule) -> Count[str]:
     """Count votes: the key that most sources give wins, with `rule.min_support` of them and its share of the answers.
 
     A tie is no answer. Abstentions and failures are for nothing and against nothing.
     """
-    keys = tuple(None if one is ABSTAINS else one.key for one in votes)
-    return Count(keys, (1,) * len(keys) if weights is None else tuple(weights), rule)
+    return Count(tuple(None if one is ABSTAINS else one.key for one in votes), rule)
 
 
-def wordings(votes: Iterable[Vote | None], key: str | None, weights: Iterable[int]) -> Counter[str]:
+def wordings(votes: Iterable[Vote | None], key: str | None) -> Counter[str]:
     """Return the votes of each wording of a key."""
-    written: Counter[str] = Counter()
-    for one, weight in zip(votes, weights, strict=True):
-        if one is not ABSTAINS and one.key == key:
-            written[one.text] += weight
-    return written
+    return Counter(one.text for one in votes if one is not ABSTAINS and one.key == key)
 
 
 def commonest(written: Mapping[str, int]) -> str:
@@ -104,9 +99,9 @@ def answer(
     question: str, sources: Mapping[str, str], model: Callable[[str], str], rule: Rule
 ) -> tuple[str | None, int]:
     """Ask about every source alone; return the agreed answer, None for none, and its radius."""
-    votes = [vote(model(prompt), question) for prompt in isolate(question, sources)]
+    votes = [vote(model(prompt)) for prompt in isolate(question, sources)]
     counted = count(votes, rule)
-    text = None if counted.winner is None else commonest(wordings(votes, counted.winner, counted.weights))
+    text = None if counted.winner is None else commonest(wordings(votes, counted.winner))
     return text, radius(counted)
 
 
@@ -122,8 +117,8 @@ def main() -> None:
         texts = ["Eve Moor runs the mill."] * planted + honest[planted:]
         found, holds = answer(question, {f"page {i}": text for i, text in enumerate(texts)}, model, rule)
         print(f"{planted} of {len(texts)} pages planted: {found}, whatever any {holds} of them say")
-    votes = [vote(model(text), question) for text in honest]
-    for corrupted in (1, len(votes) - 1, len(votes)):
+    votes = [vote(model(text)) for text in honest]
+    for corrupted in (1, len(votes), len(votes) + 1):
         keys = possible(votes, corrupted, rule)
         print(f"beside {corrupted} corrupted pages, {'anything' if keys is None else keys} can be answered")
 

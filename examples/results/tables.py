@@ -29,12 +29,10 @@ PAGES = ("README.md", "docs/internals/real-models.md")
 ROWS, REPLIES = HERE / "rows.csv.gz", HERE / "replies.csv.gz"
 KINDS = {r.value["id"]: r.value["kind"] for r in read_rows(str(HERE.parent / "handbook" / "questions.jsonl"))}  # type: ignore[union-attr]
 PLAIN, OURS = "vanilla", "consensus"
-COUNTED = "consensus without a runoff"  # what every model has, of which nothing tells how likely a given answer is
 NAMES = {
     PLAIN: "plain RAG",
     "vanilla-letters": "plain RAG, by letters",
-    OURS: "**consensus**, with the runoff of local models",
-    COUNTED: "**consensus**",
+    OURS: "**consensus**",
     "consensus by majority": 'consensus, `agreement="majority"`',
     "consensus, unsure abstain": 'consensus, `unsure="abstain"`',
     "keyword-paper": "keyword, as in the paper",
@@ -112,7 +110,7 @@ def keep(run: str, files: Iterable[str]) -> None:
     replies = {
         Reply(run, Kept.of(run, row).model, row["question_id"], kind_of(row), int(right), sure): None
         for row in found
-        if row["setup"] == COUNTED and row["attack"]["name"] == "none"
+        if row["setup"] == OURS and row["attack"]["name"] == "none"
         for said, sure in _replies(row)
         if sure is not None
         for right in [contains_answer(said, row["answers"]) > 0]
@@ -171,8 +169,6 @@ class Answers:
             if row.run.startswith(run):
                 self._rows[row.setup, row.attack, row.planted].append(row)
         found = {setup for setup, *_ in self._rows}
-        if len(self.get(OURS)) < len(self.get(COUNTED)):  # questions without ties come first: no fair sample
-            found.discard(OURS)
         self.setups = [*(s for s in NAMES if s in found), *sorted(found - NAMES.keys())]
 
     def get(self, setup: str, attack: str = "none", planted: int = 0, of: Iterable[str] | None = None) -> list[Kept]:
@@ -186,7 +182,7 @@ class Answers:
 
     def both(self, *at: Any) -> set[str]:
         """The questions that plain RAG and consensus were asked, without an attack or with one."""
-        return {r.question for r in self.get(PLAIN, *at)} & {r.question for r in self.get(COUNTED, *at)}
+        return {r.question for r in self.get(PLAIN, *at)} & {r.question for r in self.get(OURS, *at)}
 
     def cells(self, setup: str, places: Iterable[tuple[str, int]], of: Iterable[str] | None = None) -> list[str]:
         """Right and the attacker's under each attack, with n where it is less than without one."""
@@ -217,7 +213,7 @@ def headline() -> str:
     for model in MODELS:
         found = Answers(f"realtimeqa-{model}")
         same = set.intersection(*(found.both(*place) for place in places))
-        sides = zip(found.cells(PLAIN, places, same), found.cells(COUNTED, places, same), strict=True)
+        sides = zip(found.cells(PLAIN, places, same), found.cells(OURS, places, same), strict=True)
         lines.append(
             (
                 f"{size(model)}, {len(same)} questions: plain RAG; **RobustRAG**",
@@ -249,7 +245,7 @@ def lost() -> str:
     causes = []
     for model in MODELS:
         found = Answers(f"handbook-{model}")
-        plain, ours = ({r.question: r for r in found.get(s)} for s in (PLAIN, COUNTED))
+        plain, ours = ({r.question: r for r in found.get(s)} for s in (PLAIN, OURS))
         pairs = [(plain[q], ours[q]) for q in plain.keys() & ours.keys()]
         gone = [(p, o) for p, o in pairs if p.right and not o.right]
         for kind, listed in cells.items():
@@ -307,7 +303,7 @@ def others() -> str:
     peers, own = Answers("peers-qwen-0.5b"), Answers("realtimeqa-qwen-0.5b")
     same = {row.question for row in peers.get(PLAIN)}
     lines: list[Sequence[object]] = [("", "n", "no attack: right", "injection", "poison", "conditional")]
-    for setup, found in ((COUNTED, own), ("keyword-paper", own), *((s, peers) for s in peers.setups)):
+    for setup, found in ((OURS, own), ("keyword-paper", own), *((s, peers) for s in peers.setups)):
         clean = found.get(setup, of=same)
         cells = found.cells(setup, [(attack, 1) for attack in (*ATTACKS, "conditional")], same)
         lines.append((NAMES.get(setup, f"`{setup}`"), len(clean), right(clean), *cells))
@@ -329,7 +325,7 @@ def worse() -> str:
 
 def _behind(theirs: Answers, ours: Answers, setup: str, what: str) -> Iterator[Sequence[object]]:
     for attack, planted in (("none", 0), ("pia", 1), ("pia", 3), ("poison", 1), ("poison", 3)):
-        other, own = theirs.get(setup, attack, planted), ours.get(COUNTED, attack, planted)
+        other, own = theirs.get(setup, attack, planted), ours.get(OURS, attack, planted)
         same = {r.question for r in other} & {r.question for r in own}
         place = "" if attack == "none" else f", {ATTACKS[attack]}, k' = {planted}"
         for mark, name, sign in (("right", "right", 1), ("hijacked", "the attacker's answer", -1)):

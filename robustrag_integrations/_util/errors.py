@@ -61,13 +61,12 @@ class QuorumError(ModelError):
         needed: int,
         causes: Mapping[int, str],
         groups: tuple[Any, ...] = (),
-        unit: str = "sources",
     ) -> None:
         self.causes = dict(causes)
         self.groups = groups
         alike = dict.fromkeys(cause for _, cause in sorted(self.causes.items()))
         super().__init__(
-            f"only {succeeded} of {total} {unit} could be asked, {needed} are needed (quorum). "
+            f"only {succeeded} of {total} sources could be asked, {needed} are needed (quorum). "
             f"{'; '.join(list(alike)[:5])}{'. Lower `quorum` to answer from fewer.' if succeeded else ''}"
         )
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from robustrag_integrations._util.display import printable
-
 
 def count_of(count: int, noun: str) -> str:
     """Return a number of things in words: "1 source", "1,200 sources"."""
@@ -13,11 +9,7 @@ def count_of(count: int, noun: str) -> str:
 
 
 def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
-    """Put a radius into words, of an answer from this many groups, passages or votes."""
-    if unit == "votes":
-        if radius == 0:
-            return "no guarantee: replacing one source might change the answer"
-        return f"replacing sources with up to {radius} of {whole} votes cannot change this answer"
+    """Put a radius into words, of an answer from this many groups or passages."""
     one, named = "source", ""
     if unit == "passages":
         one, named = "passage", "; none names its origin, so that one author may have written several"
@@ -25,19 +17,6 @@ def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
         return f"no guarantee: replacing one {one} might change the answer"
     replaced = f"any one {one}" if radius == 1 else f"any {radius} {one}s"
     return f"replacing {replaced} of the {whole} retrieved cannot change this answer{named}"
-
-
-def tiers_in_words(radii: Mapping[str, int], sizes: Mapping[str, int]) -> str:
-    """Say how many groups of each tier can be replaced: "any of the 9 sources of web; no source of internal"."""
-    return "; ".join(_tier_in_words(radii[tier], sizes[tier], tier) for tier in reversed([*sizes]) if sizes[tier])
-
-
-def _tier_in_words(radius: int, size: int, tier: str) -> str:
-    of = f"of {printable(tier, 60)}"
-    if radius == 0:
-        return f"no source {of}"
-    whole = f"the {size} sources {of}" if size > 1 else f"the one source {of}"
-    return (f"any of {whole}" if size > 1 else whole) if radius >= size else f"any {radius} of {whole}"
 
 
 def repeats_in_words(model: str, why: str) -> str:

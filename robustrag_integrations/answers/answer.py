@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from robustrag_integrations._util.checks import check_at_least, is_whole_number
+from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.display import printable, table
 from robustrag_integrations._util.json_values import plain, restored
 from robustrag_integrations._util.words import (
     count_of,
     radius_in_words,
     repeats_in_words,
-    tiers_in_words,
 )
 from robustrag_integrations.answers.citations import Citation, listed, marked_text, shown_origin
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
+from robustrag_integrations.answers.links import without_links
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage
-from robustrag_integrations.answers.wording import without_links
 from robustrag_integrations.text.prompts import ABSTENTION
 
 if TYPE_CHECKING:
@@ -80,9 +78,7 @@ class GroupReport:
         note: the reason for not counting its response, or not in full, where the model did not fail: cut, or refused.
         reasoning_chars: characters of reasoning that came with its response; they count for nothing.
         usage: tokens of its isolated calls. Reports that differ in it alone are equal.
-        votes: its number of votes.
         copy_of: the group that it is a copy of.
-        tier: the trust label of its origin (`VoteRules.tiers`).
         confidence: how sure the model was of its reply, from 0 to 1; None: not known. It counts for nothing.
     """
 
@@ -100,9 +96,7 @@ class GroupReport:
     note: str | None = None
     reasoning_chars: int = 0
     usage: Usage = field(default=UNTOLD, compare=False)
-    votes: int = 1
     copy_of: int | None = None
-    tier: str | None = None
     confidence: float | None = None
 
 
@@ -144,7 +138,7 @@ class TrustedReport:
 class Claim:
     """One item of a list, in the words that most of its groups write.
 
-    `support` is the number of votes that make it, `radius` how many of them can be replaced while it stays in the
+    `support` is the number of sources that make it, `radius` how many sources can be replaced while it stays in the
     answer (None for one that is left out); `origins` and `groups` name who makes it.
     """
 
@@ -154,11 +148,11 @@ class Claim:
     origins: tuple[str, ...]
     groups: tuple[int, ...]
 
-    def in_words(self, unit: str) -> str:
+    def in_words(self) -> str:
         """One line for a terminal."""
         radius = "" if self.radius is None else f", radius {self.radius}"
         named = printable(", ".join(self.origins), 80)
-        return f"{printable(self.text, 160)} ({count_of(self.support, unit)}{radius}: {named})"
+        return f"{printable(self.text, 160)} ({count_of(self.support, 'source')}{radius}: {named})"
 
 
 @dataclass(frozen=True)
@@ -170,7 +164,6 @@ class Dissent:
         support: its number of votes.
         groups: their indices.
         origins: the origins of their passages, without repeats.
-        tier: of the tiers of these groups the most trusted one; None without tiers.
         unsure: True if the model is unsure of it in all of these groups.
     """
 
@@ -178,7 +171,6 @@ class Dissent:
     support: int
     groups: tuple[int, ...]
     origins: tuple[str, ...]
-    tier: str | None = None
     unsure: bool = False
 
 
@@ -202,16 +194,13 @@ class RobustAnswer:
         warnings: everything that weakens this answer or its radius, in words.
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
         evidence: the numbers that decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
-        radius_unit: `groups`; `votes` where groups have several (`VoteRules.weights`); `passages` where none names its
-            origin, so that one author may have written several.
+        radius_unit: `groups`; `passages` where none names its origin, so that one author may have written several.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
         determinism: the model's reproducibility, and the radius's promise about this run.
         reasoning_chars: characters of reasoning that came with the replies; they are shown nowhere.
         spending: calls, rounds and tokens of this run. Answers that differ in it alone are equal.
         radius_verbatim: the largest r such that replacing any r groups leaves `text` as it is to the letter; at most
             `radius`, and the same where a method has one radius alone.
-        tier_budgets: per tier how many groups can be replaced together, as `radius` is meant: the largest such budgets.
-            Each group keeps its tier. None without tiers, and of a method that counts no groups; `holds` reads them.
         claims: the items of a list, each with its own support and radius.
         trusted: the part of the trusted passages; None where the question had none. The groups are the others.
         decided_by: who decided the answer: `trusted` passages, which no other source can change; `votes` of sources;
@@ -235,7 +224,6 @@ class RobustAnswer:
     reasoning_chars: int = 0
     spending: Spending = field(default=Spending(), compare=False)
     radius_verbatim: int | None = None
-    tier_budgets: tuple[Mapping[str, int], ...] | None = None
     claims: tuple[Claim, ...] = ()
     trusted: TrustedReport | None = None
     decided_by: DecidedBy | None = None
@@ -258,7 +246,6 @@ class RobustAnswer:
         return {
             "schema": SCHEMA,
             **plain(self),
-            "radius_by_tier": self.radius_by_tier,
             "dissent": plain(self.dissent),
             "sole_source": self.sole_source,
         }
@@ -270,38 +257,6 @@ class RobustAnswer:
         if found != SCHEMA:
             raise ValueError(f"not a report of an answer: schema is {found!r:.60}, must be {SCHEMA!r}")
         return restored(cls, report)
-
-    @property
-    def radius_by_tier(self) -> dict[str, int] | None:
-        """For each tier, how many of its groups can be replaced while all others are untouched; as `tier_budgets`."""
-        budgets = self.tier_budgets
-        return None if budgets is None else {tier: max(budget[tier] for budget in budgets) for tier in budgets[0]}
-
-    @property
-    def tier_sizes(self) -> dict[str, int]:
-        """How many groups each tier has."""
-        known = dict.fromkeys(self.tier_budgets[0] if self.tier_budgets else (), 0)
-        return known | Counter(group.tier for group in self.groups if group.tier is not None)
-
-    def holds(self, budget: Mapping[str, int]) -> bool:
-        """True if the answer stays when so many groups of each tier are replaced together, and none of any other.
-
-        Where a tier has fewer groups, all of them are meant. A tier that the answer has not is a ValueError.
-        """
-        if not isinstance(budget, Mapping):
-            raise TypeError(f"holds({budget!r:.60}): name the tiers, such as {{'other': 1}}; without tiers, see radius")
-        sizes = self.tier_sizes
-        for tier, count in budget.items():
-            if not is_whole_number(count, 0):
-                raise ValueError(f"{count!r:.60} for {tier!r:.60} must be a whole number of sources")
-            if tier not in sizes:
-                tiers = f"its tiers are {', '.join(map(repr, sizes))}" if sizes else "it has none; pass tiers="
-                raise ValueError(f"the answer has no tier {printable(str(tier), 60)!r}: {tiers}")
-        asked = {tier: min(count, sizes[tier]) for tier, count in budget.items()}
-        if self.tier_budgets is not None:
-            return any(all(proved[tier] >= count for tier, count in asked.items()) for proved in self.tier_budgets)
-        heaviest = {tier: sorted((g.votes for g in self.groups if g.tier == tier), reverse=True) for tier in asked}
-        return sum(sum(heaviest[tier][:count]) for tier, count in asked.items()) <= self.radius
 
     def meets(self, radius: int) -> bool:
         """True if nobody who writes so many of the sources that were asked one by one could have changed the answer.
@@ -336,15 +291,14 @@ class RobustAnswer:
     def sole_source(self) -> str | None:
         """The origin of the one source that the answer rests on, or the ids of its passages; None for any other answer.
 
-        No other one says it, and either nothing else is said with certainty, or this one has a single vote.
+        No other one says it.
         """
         supporting = [group for group in self.groups if group.status == "supports"]
         if self.abstained or len(supporting) != 1 or any(group.status == "not_asked" for group in self.groups):
             return None
         [sole] = supporting
-        outvotes = sole.votes > 1 and any(group.status in ("variant", "differs") for group in self.groups)
-        if not sole.words or outvotes:
-            return None  # of a method that does not ask in isolation, or of a source that was given more votes
+        if not sole.words:
+            return None  # of a method that does not ask in isolation
         return ", ".join(sole.origins or sole.passage_ids)
 
     @property
@@ -398,7 +352,6 @@ class RobustAnswer:
             text=self.abstention,
             radius=0,
             radius_verbatim=0,
-            tier_budgets=None if self.tier_budgets is None else (dict.fromkeys(self.tier_budgets[0], 0),),
             abstained=True,
             decided_by=None,
             choice=None,
@@ -407,7 +360,6 @@ class RobustAnswer:
             evidence={
                 **self.evidence,
                 "radius": self.radius,
-                **({} if self.tier_budgets is None else {"radius_by_tier": self.radius_by_tier}),
             },
         )
 
@@ -415,7 +367,7 @@ class RobustAnswer:
     def dissent(self) -> tuple[Dissent, ...]:
         """Every other answer that groups give; where there is no answer, every answer. None of a list.
 
-        First those of another tier than the answer's, then those with most votes.
+        Those with most votes first.
         """
         return () if self.claims else self._answers_of(("differs", "unsure"))
 
@@ -431,21 +383,17 @@ class RobustAnswer:
                 alike.setdefault(group.keywords or group.words or group.response, []).append(group)
         if not alike:
             return ()
-        supporting = [group for group in self.groups if group.status == "supports"]
-        tiers = list(self.tier_sizes)
         found = []
         for groups in alike.values():
             dissent = Dissent(
                 _words(groups[0]),
-                sum(g.votes for g in groups),
+                len(groups),
                 tuple(g.index for g in groups),
                 tuple(dict.fromkeys(name for g in groups for name in g.origins or g.passage_ids)),
-                min((g.tier for g in groups if g.tier), key=tiers.index, default=None),
                 all(g.status == "unsure" for g in groups),
             )
             found.append(dissent)
-        answering = {group.tier for group in supporting}
-        return tuple(sorted(found, key=lambda dissent: (dissent.tier in answering, -dissent.support)))
+        return tuple(sorted(found, key=lambda dissent: -dissent.support))
 
     def telling(self, said: str, told: Sequence[Dissent] | None = None) -> RobustAnswer:
         """Return the abstention whose text tells people what sources say, after `said`; itself where none says any.
@@ -500,8 +448,8 @@ class RobustAnswer:
 
     @property
     def whole(self) -> int:
-        """All groups, or all votes, in the unit of the radius."""
-        return sum(g.votes for g in self.groups) if self.radius_unit == "votes" else len(self.groups)
+        """The number of groups."""
+        return len(self.groups)
 
     def account(self) -> list[tuple[str, str]]:
         """What terminals and pages tell of the answer besides its groups: names and values, not yet made printable."""
@@ -510,22 +458,15 @@ class RobustAnswer:
             told.append(("Trusted", _trusted_in_words(self.trusted, self.decided_by)))
         if self.trusted is None or self.groups:
             told.append(("Radius", f"{self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})"))
-        if sizes := self.tier_sizes:
-            radii = self.radius_by_tier
-            said = f"how many of each can be replaced is not given for {self.defense}"
-            if radii is not None:
-                said = f"can be replaced, all others untouched: {tiers_in_words(radii, sizes)}"
-            told.append(("Tiers", said))
         noun = "passage" if self.radius_unit == "passages" else "source"
         counted = f"{count_of(len(self.groups), noun)}, {count_of(self.model_calls, 'model call')}"
         told.append(("Defence", f"{self.defense}, {counted}"))
         told.append(("Model", repeats_in_words(self.determinism.model, self.determinism.why)))
         if self.determinism.scope != "every_run":
             told.append(("Holds", self.determinism.promise))
-        unit = "vote" if self.radius_unit == "votes" else "source"
-        told += [("Claim", claim.in_words(unit)) for claim in self.claims]
+        told += [("Claim", claim.in_words()) for claim in self.claims]
         left_out = self.evidence.get("left_out") or ()
-        told += [("Left out", restored(Claim, claim).in_words(unit)) for claim in left_out[:_MOST_SHOWN]]
+        told += [("Left out", restored(Claim, claim).in_words()) for claim in left_out[:_MOST_SHOWN]]
         told += [("Differs", _dissent(d)) for d in self.dissent[:_MOST_SHOWN]]
         told += [("Warning", warning) for warning in self.warnings]
         return told + [("Source", f"[{c.number}] {_names(c)}: {', '.join(c.words)[:60]}") for c in self.citations]
@@ -594,8 +535,6 @@ def _row(group: GroupReport) -> tuple[str, ...]:
         group.error,
         group.note,
         None if group.copy_of is None else f"copy of source {group.copy_of + 1}",
-        None if group.votes == 1 else count_of(group.votes, "vote"),
-        None if group.tier is None else printable(group.tier, 60),
         "passages cut to fit" if group.truncated else None,
     )
     status, said = group.status.replace("_", " "), "; ".join(filter(None, notes))
@@ -606,8 +545,7 @@ def _dissent(found: Dissent) -> str:
     groups = ", ".join(str(index + 1) for index in found.groups[:10]) + (", ..." if len(found.groups) > 10 else "")
     named = printable(", ".join(found.origins), 60)
     where = f"{named}; source{'s' * (len(found.groups) > 1)} {groups}"
-    tier = f"; {printable(found.tier, 60)}" if found.tier else ""
-    return f"{printable(found.text, 100)} ({where}{tier}{'; unsure' * found.unsure})"
+    return f"{printable(found.text, 100)} ({where}{'; unsure' * found.unsure})"
 
 
 def _told(found: Dissent) -> str:

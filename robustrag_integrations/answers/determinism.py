@@ -6,7 +6,6 @@ when it does not (`Promise`), and both together make what the answer carries (`D
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -92,7 +91,7 @@ class Determinism:
         radius: int,
         whole: int,
         unit: str = "groups",
-        min_radius: int | Mapping[str, int] = 0,
+        min_radius: int = 0,
     ) -> Determinism:
         """Combine what is known of a model with what a method promises; None promises nothing of a run that was drawn.
 
@@ -100,8 +99,6 @@ class Determinism:
         """
         counted = "passages" if unit == "passages" else "sources"
         whichever = f"no replacement of any {'one' if radius == 1 else radius} of {whole} {counted}"
-        if unit == "votes":
-            whichever = f"no replacement of sources with up to {radius} of {whole} votes"
         scope: Scope = "nothing"
         if radius <= 0:
             words = "nothing is promised: the radius is 0"

@@ -46,7 +46,7 @@ def told(usages: Iterable[Usage]) -> Usage:
 
 @dataclass(frozen=True)
 class Spending:
-    """The calls and tokens that an answer took. Scores that settle a tie are a round and no calls.
+    """The calls and tokens that an answer took.
 
     Attributes:
         calls: prompts that were sent for a reply; of decoding aggregation one per row and step.

@@ -64,7 +64,6 @@ class Defense(ABC):
         settings_type: a frozen dataclass whose fields are its settings; it names the method.
         promise: the part of a run that the method's radius fixes if its model draws at random; None: nothing.
         isolates: False for a baseline that shows passages together, of whose groups nothing is told.
-        takes_weights: True if groups may have more votes than one.
         decides_early: True if it can prove an answer before all groups have said something.
     """
 
@@ -72,7 +71,6 @@ class Defense(ABC):
     settings_type: ClassVar[type[MethodSettings]]
     promise: ClassVar[Promise | None] = None
     isolates: ClassVar[bool] = True
-    takes_weights: ClassVar[bool] = False
     decides_early: ClassVar[bool] = False
     model: Any
     settings: Any  # of `settings_type`
@@ -105,13 +103,9 @@ class Defense(ABC):
     def check_rules(cls, rules: VoteRules) -> None:
         """Raise ValueError if the method cannot count votes by these rules."""
         rules.check_complete()
-        for trait, is_asked, why in (
-            ("takes_weights", rules.weights is not None, "does not take weights"),
-            ("decides_early", rules.stop_when_decided, "needs what all sources say, and takes no stop_when_decided"),
-        ):
-            if is_asked and not getattr(cls, trait):
-                able = " or ".join(m.class_name for m in METHODS.values() if getattr(m.load(), trait))
-                raise ValueError(f"{cls.__name__} {why}; use {able}")
+        if rules.stop_when_decided and not cls.decides_early:
+            able = " or ".join(m.class_name for m in METHODS.values() if m.load().decides_early)
+            raise ValueError(f"{cls.__name__} needs what all sources say, and takes no stop_when_decided; use {able}")
 
     def plan(self, query: str, passages: Passages, *, trusted: Passages | None = None, choices: Choices = None) -> Plan:
         """The defence as a generator that yields requests and receives replies, for drivers of your own."""
@@ -133,7 +127,6 @@ class Defense(ABC):
             codec=getattr(self.model, "codec", None),
             model_caveats=lambda: getattr(self.model, "warnings", ()),
             repeats=lambda: self.model.repeats,
-            can_score=getattr(self.model, "can_score", False),
             accept_sampling=self.accept_sampling,
         )
 
@@ -283,12 +276,8 @@ class Defense(ABC):
     @classmethod
     def whole_plan(cls, inputs: PlanInput, settings: Any) -> Plan:
         """Return the plan of one question's whole answer; every driver and framework runs it."""
-        if inputs.rules.weights is not None:
-            settings = settings.with_weights()
-        groups, notes = inputs.rules.counted(inputs.groups)
         choices = cls._checked_choices(inputs.choices, settings)
-        caveats = (*inputs.caveats, *notes)
-        inputs = replace(inputs, groups=groups, choices=choices, caveats=caveats, abstention=settings.abstention)
+        inputs = replace(inputs, choices=choices, abstention=settings.abstention)
         return answered(inputs, cls.plan_of(inputs, settings), cls._terms(settings))
 
     @classmethod

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Literal, TypedDict
 
-from robustrag_integrations.grouping.votes import Below, Copies, Tiers, Weights
+from robustrag_integrations.grouping.votes import Below, Copies
 from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.text.keywords import KeywordExtractor
 from robustrag_integrations.text.prompts import Options, Task
@@ -19,10 +19,8 @@ class VoteOptions(TypedDict, total=False):
 
     group_size: int | None
     copies: Copies | None
-    weights: Weights | None
-    tiers: Tiers | None
     min_groups: int | None
-    min_radius: int | Mapping[str, int] | None
+    min_radius: int | None
     below: Below | None
     stop_when_decided: bool | None
     wave_size: int | None
@@ -42,8 +40,6 @@ class MethodOptions(VoteOptions, total=False):
     agreement: Literal["plurality", "majority"] | None
     unsure: Literal["count", "abstain"] | None
     sure_from: float | None
-    runoff: Literal["auto", "never"] | None
-    wording: Literal["model", "source"] | None
     alpha: float | Fraction | str | None
     beta: int | None
     final: Literal["always", "never"] | None

@@ -152,7 +152,7 @@ METHODS: dict[str, Method] = {
             tasks=("short_answer", "long_form", "list"),
             needs="text",
             defense=f"{_PACKAGE}.defenses.consensus.defense:ConsensusAggregation",
-            prompts=("choice", "wording"),
+            prompts=("wording",),
         ),
     )
 }

@@ -10,7 +10,7 @@ from robustrag_integrations._util.settings import check_settings, setting
 from robustrag_integrations.defenses.registry import Method
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.replies.reading import CutReplies
-from robustrag_integrations.text.abstention import Abstention, abstention_of, is_abstention
+from robustrag_integrations.text.abstention import Abstains, abstention_of, is_abstention
 from robustrag_integrations.text.prompts import ABSTENTION, SILENCE_REQUEST, Options, PromptSet, Task, chosen_prompts
 
 
@@ -54,13 +54,14 @@ class MethodSettings:
             self._set(options=self.prompts.options)
         check_settings(self, task)
 
+    @property
+    def request(self) -> str:
+        """What is added to a prompt of the user's that is asked about one group; nothing where replies may be long."""
+        return ""
+
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
-
-    def with_weights(self) -> MethodSettings:
-        """Return the settings as they are where groups may have several votes."""
-        return self
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings, JSON-safe, as answers and certificates name them."""
@@ -71,10 +72,10 @@ class MethodSettings:
         """The phrases that abstain: the one that prompts ask for, and those that a user added."""
         return (ABSTENTION, *getattr(getattr(self, "abstains", None), "phrases", ()))
 
-    def final_abstains(self, text: str, question: str | None = None) -> bool:
+    def final_abstains(self, text: str) -> bool:
         """True if a final answer abstains; a function that raises over it counts as a no."""
         try:
-            return text == ABSTENTION or bool(getattr(self, "abstains", is_abstention)(text, question))
+            return text == ABSTENTION or bool(getattr(self, "abstains", is_abstention)(text))
         except INTERRUPTS:
             raise
         except BaseException:
@@ -124,7 +125,7 @@ class GroupSettings(ReplySettings):
 class AbstainingSettings(GroupSettings):
     """Settings of methods that count what replies say, of which some abstain."""
 
-    abstains: Abstention = setting(
+    abstains: Abstains = setting(
         None,
         "a function from a reply to whether it abstains, or further phrases that abstain",
     )

@@ -21,7 +21,7 @@ from robustrag_integrations._util.errors import INTERRUPTS, ModelError, RobustRA
 from robustrag_integrations._util.redaction import in_one_line
 from robustrag_integrations.answers.answer import ANSWERING, Claim, GroupReport, RobustAnswer, TrustedReport
 from robustrag_integrations.answers.determinism import Determinism
-from robustrag_integrations.answers.wording import links_in
+from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
 from robustrag_integrations.defenses.agreement.lists import items_of
 from robustrag_integrations.defenses.settings import MethodSettings
@@ -157,9 +157,7 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
             why = "the reply names none of the options"
         text = "" if choice is None else choices[choice]
     elif why is None:
-        said = silence_of(text, phrases, inputs.query) or (
-            "abstains" if settings.final_abstains(text, inputs.query) else None
-        )
+        said = silence_of(text, phrases) or ("abstains" if settings.final_abstains(text) else None)
         begun = shown and not holds(text)
         if rest := _rest(said, response, answer, begun) if shown else "":
             yield Emit(rest)

@@ -79,7 +79,7 @@ ADDRESS, FILE, NAME, ID = get_args(Kind)
 class Origin:
     """The party that controls a text, as its metadata says.
 
-    Votes are counted by name; weights and tiers go by the kind, too, as anybody can make a folder called like a host.
+    Votes are counted by name.
 
     Attributes:
         name: for an address `host[:port]/path[?query]`, for a file its path with forward slashes, else the label.

@@ -103,8 +103,6 @@ class PassageGroup:
         separator: the text between two passages.
         ranks: the places (0-based) of its passages among all that were given.
         key: the name that its passages share: of their origin, site or entry, or their key; None without one.
-        weight: its votes.
-        tier: the trust in its passages; None where nothing says so.
         copy_of: the first group with the same content, where such groups have one vote.
     """
 
@@ -114,8 +112,6 @@ class PassageGroup:
     separator: str = "\n\n"
     ranks: tuple[int, ...] = field(default=(), compare=False)
     key: Hashable = field(default=None, compare=False)
-    weight: int = 1
-    tier: str | None = None
     copy_of: int | None = None
 
     @cached_property

@@ -78,7 +78,7 @@ def _contradiction_warnings(passages: Sequence[Passage]) -> list[str]:
             alike.setdefault((first, other), []).append(f"{counted.given[:60]}, {another.given[:60]}")
     return [
         f"{count_of(len(found), 'passage')} whose {printable(one, 40)!r} and {printable(other, 40)!r} name different "
-        f"origins ({printable(found[0])}): the first counts, and has no weight or tier of its own; "
+        f"origins ({printable(found[0])}): the first counts; "
         f"group_by={printable(other, 40)!r} goes by the other"
         for (one, other), found in islice(alike.items(), _NAMED)
     ]
@@ -105,10 +105,7 @@ def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     if not groups:
         return ["there are no passages: nothing was retrieved, or a filter left nothing, and the answer abstains"]
     if len(groups) > 1:
-        first, second = sorted(groups, key=lambda group: -group.weight)
-        alike = first.weight == second.weight
-        decides = "neither can be outvoted" if alike else f"the votes of one ({_named([first])}) decide"
-        return [f"only 2 sources: {decides}; retrieve from more sources, or set min_groups"]
+        return ["only 2 sources: neither can be outvoted; retrieve from more sources, or set min_groups"]
     passages = count_of(len(groups[0].passages), "passage")
     return [f"one source ({_named(groups)}; {passages}) decides alone; retrieve from more sources, or set min_groups"]
 

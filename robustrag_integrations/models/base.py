@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Role = Literal["isolated", "trusted", "final"]
 SkippedReason = Literal["not_asked", "cancelled"]
-Scores = Sequence[float]  # of one prompt: per text, the log-probability that it is the whole reply
 
 LEAST_NOISE = 2.0**-15  # the smallest bound on float noise, and the most that float32 explains
 SAFETY = 32  # the bound is this multiple of the measurement
-
-# How far apart two scores of `TextModel.score` must be for their order to say anything, in nats: a ratio of 1.6. In
-# other shapes, no difference of two moved by more than 0.1 in bfloat16, 0.3 below -10 (Qwen 2.5 of 0.5 billion).
-SCORE_NOISE = 0.5
 
 
 @dataclass(frozen=True)
@@ -128,22 +123,6 @@ class TextModel(Model, ABC):
     @abstractmethod
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """`generate` without blocking the event loop; cancelling it cancels the calls."""
-
-    @property
-    def can_score(self) -> bool:
-        """True if it can tell how likely given replies are (`score`)."""
-        return False
-
-    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """Tell how likely each text is as the whole reply to each isolated prompt; nothing is generated.
-
-        Per prompt, one natural logarithm of a probability per text, its end included; None where it cannot be told.
-        """
-        return [None] * len(prompts)
-
-    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """`score` without blocking the event loop; cancelling it cancels the calls."""
-        return await asyncio.to_thread(self.score, prompts, texts)
 
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate` until the replies are enough, `not_asked()` for the rest; a batch, as here, is a whole wave."""
@@ -338,9 +317,6 @@ def _wrapped(name: str) -> Any:
 class AroundModel(TextModel):
     """A wrapper around a text model, with that model's properties."""
 
-    can_score = _wrapped("can_score")
-    score = _wrapped("score")
-    ascore = _wrapped("ascore")
     numerics = _wrapped("numerics")
     warnings = _wrapped("warnings")
     description = _wrapped("description")

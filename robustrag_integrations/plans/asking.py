@@ -39,7 +39,6 @@ class PlanInput:
     Attributes:
         caveats: known weaknesses of the answer, in words; first among its warnings.
         model_caveats: those of the model, looked up at the end: some are known only after it was asked; so `repeats`.
-        can_score: False where the model cannot tell how likely an answer is: nothing is scored.
         accept_sampling: the user knows that the model may sample: no warning repeats it.
         markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
         for_prompt: True if the answer is one that other prompts may hold (`RobustAnswer.for_prompt`).
@@ -57,7 +56,6 @@ class PlanInput:
     codec: TokenCodec | None = None
     model_caveats: Callable[[], Iterable[str]] = tuple
     repeats: Callable[[], Repeats] = Repeats
-    can_score: bool = True
     accept_sampling: bool = False
     markers: bool = False
     for_prompt: bool = False
@@ -83,17 +81,17 @@ def check_query(query: str) -> None:
 
 @dataclass(frozen=True)
 class Quorum:
-    """The quorum: the share of all groups, of all votes where groups have several, whose calls must succeed."""
+    """The quorum: the share of all groups whose calls must succeed."""
 
     share: float = 0.5
 
-    def needed(self, votes: int) -> int:
-        """Return the smallest sufficient number of votes whose groups succeed; at least one."""
-        return max(1, math.ceil(self.share * votes - 1e-9)) if votes else 0
+    def needed(self, groups: int) -> int:
+        """Return the smallest sufficient number of groups whose calls succeed; at least one."""
+        return max(1, math.ceil(self.share * groups - 1e-9)) if groups else 0
 
     def can_be_missed(self, responses: Sequence[Response], corrupted: int) -> bool:
         """Tell whether no answer comes at all when this many corrupted groups, besides those that responded, fail."""
-        return _succeeded(responses, [1] * len(responses)) < self.needed(len(responses) + corrupted)
+        return _succeeded(responses) < self.needed(len(responses) + corrupted)
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ class Reading(Generic[Found]):
 
 
 Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `counting/linear_forms.py`
-Count = Callable[[Sequence[Any], Sequence[int]], Outcome]  # what is found in each group, and its votes, to their count
+Count = Callable[[Sequence[Any], int], Outcome]  # what is found in each group, and how many may say anything yet
 
 
 class Heard(Generic[Found]):
@@ -123,9 +121,9 @@ class Heard(Generic[Found]):
         may_stop: True if the groups need not be waited for once the answer is decided.
         responses: as they count.
         found: what was found in each response; None for one that counts for nothing.
-        votes: of each group; none for a group that may still say anything.
-        pending: the votes of groups that may still say anything.
-        spare: the votes that can fail before the quorum is missed, and no answer comes at all; below 0 if it is missed.
+        pending: the number of groups that may still say anything.
+        spare: the number of groups that can fail before the quorum is missed, and no answer comes at all; below 0 if it
+            is missed.
     """
 
     def __init__(
@@ -138,10 +136,8 @@ class Heard(Generic[Found]):
         self.groups, self.readings, self.quorum, self.may_stop = groups, readings, quorum, may_stop
         self.responses = [reading.response for reading in readings]
         self.found = [reading.found for reading in readings]
-        self.votes = [0 if r.is_open else g.weight for g, r in zip(groups, readings, strict=True)]
-        weights = [group.weight for group in groups]
-        self.pending = sum(weights) - sum(self.votes)
-        self.spare = _succeeded(self.responses, weights) - quorum.needed(sum(weights))
+        self.pending = sum(reading.is_open for reading in readings)
+        self.spare = _succeeded(self.responses) - quorum.needed(len(groups))
 
     def radii(self, outcome: Outcome) -> tuple[int, int]:
         """The radii of an outcome and of its letters, of which neither outlives the quorum; -1 for what is open."""
@@ -149,18 +145,6 @@ class Heard(Generic[Found]):
         if outcome.has_wordings:
             verbatim = outcome.radius(self.pending, verbatim=True)
         return min(radius, self.spare), min(radius, verbatim, self.spare)
-
-    def tier_budgets(self, outcome: Outcome) -> tuple[dict[str, int], ...] | None:
-        """The largest numbers of groups of each tier that can be replaced together; None without tiers."""
-        tiers = [group.tier for group in self.groups if group.tier is not None]
-        if not tiers or len(tiers) < len(self.groups):
-            return None
-        votes = [group.weight for group in self.groups]
-        succeeded = [vote * (r.text is not None) for vote, r in zip(votes, self.responses, strict=True)]
-        found: tuple[dict[str, int], ...] = outcome.tier_budgets(
-            tiers, self.pending, succeeded, self.quorum.needed(sum(votes))
-        )
-        return found
 
     def reports(self, said: Callable[[Any], Mapping[str, Any]]) -> tuple[GroupReport, ...]:
         """One report per group; `said` gives its fields for what a group said."""
@@ -233,9 +217,7 @@ def ask_groups(
     """
     groups, rules = inputs.rules.with_copies(inputs.groups), inputs.rules
     may_stop = rules.stop_when_decided and count is not None
-    least = rules.min_radius if isinstance(rules.min_radius, int) else 0
-    weights = [group.weight for group in groups]
-    needed = quorum.needed(sum(weights))
+    needed = quorum.needed(len(groups))
 
     def heard_in(replies: Sequence[Response]) -> Heard[Found]:
         readings = read_replies(groups, replies, read)
@@ -246,11 +228,11 @@ def ask_groups(
     def decided(replies: Sequence[Response]) -> bool:
         """True if the answer and its letters stay whatever the missing replies are, with a radius that is enough."""
         assert count is not None  # noqa: S101 - else nothing is decided early
-        if _succeeded(replies, weights) < needed:
+        if _succeeded(replies) < needed:
             return False
         heard = heard_in(replies)
-        radius, verbatim = heard.radii(count(heard.found, heard.votes))
-        return heard.spare >= 0 and verbatim >= 0 and radius >= least
+        radius, verbatim = heard.radii(count(heard.found, heard.pending))
+        return heard.spare >= 0 and verbatim >= 0 and radius >= rules.min_radius
 
     replies: Sequence[Response] = ()
     if prompts:
@@ -261,9 +243,8 @@ def ask_groups(
     if heard.spare < 0:
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(heard.responses) if r.text is None}
         reports = tuple(map(report, groups, heard.responses))
-        unit = "sources" if set(weights) == {1} else "votes"
         cause = next((r.cause for r in heard.responses if r.cause is not None), None)
-        error = QuorumError(needed + heard.spare, sum(weights), needed, causes, reports, unit)
+        error = QuorumError(needed + heard.spare, len(groups), needed, causes, reports)
         error.failed_alike = len({type(r.cause) for r in heard.responses if r != BLANK}) == 1 and cause is not None
         raise error from cause
     return heard
@@ -357,8 +338,6 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
         tuple(p.id or "" for p in group.passages),
         group.origins,
         positions=group.ranks,
-        votes=group.weight,
-        tier=group.tier,
         **findings,
     )
 
@@ -386,5 +365,5 @@ def dissent_warnings(dissent: Sequence[Dissent], answering: int) -> list[str]:
     return [f"{groups} of {answering} answering sources {'say' if groups != 1 else 'says'} otherwise: {named}{more}"]
 
 
-def _succeeded(responses: Sequence[Response], weights: Sequence[int]) -> int:
-    return sum(weight for response, weight in zip(responses, weights, strict=True) if response.text is not None)
+def _succeeded(responses: Sequence[Response]) -> int:
+    return sum(response.text is not None for response in responses)

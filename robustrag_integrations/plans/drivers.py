@@ -29,7 +29,6 @@ from robustrag_integrations.plans.requests import (
     Reply,
     Request,
     Retrieve,
-    Score,
     Sharpen,
 )
 from robustrag_integrations.replies.streams import Shown
@@ -147,8 +146,6 @@ class TextPerformer:
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
-        if isinstance(request, Score):
-            return self.model.score(request.prompts, request.texts) if self.model.can_score else None
         if isinstance(request, Retrieve):
             return request.find()
         if not isinstance(request, Ask):
@@ -159,8 +156,6 @@ class TextPerformer:
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop."""
-        if isinstance(request, Score):
-            return await self.model.ascore(request.prompts, request.texts) if self.model.can_score else None
         if isinstance(request, Retrieve):
             return await _found(request)
         if not isinstance(request, Ask):

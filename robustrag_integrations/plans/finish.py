@@ -3,7 +3,7 @@
 `answered` runs a method's plan and passes on its requests, holding back its text where more than the text decides what
 is shown. `finish` then makes the answer of what the method found, in this order:
 
-1. the radius, no larger than the quorum allows, and the budgets of tiers
+1. the radius, no larger than the quorum allows
 2. the warnings: of the model, the passages, stopping early, the method's own, of cut passages, of replies
 3. spending, a sole source, and `min_radius`: an answer whose radius is too small is withheld
 4. the model's determinism, and links that no supporting passage has
@@ -21,14 +21,14 @@ from robustrag_integrations._util.errors import ModelError, TooFewVotesError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Promise
+from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
-from robustrag_integrations.answers.wording import links_in
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.models.base import BLANK, Distributions, Opening, Response
 from robustrag_integrations.plans.asking import Heard, Outcome, PlanInput, report, truncation_warnings
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Score, Steps, relayed
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Steps, relayed
 from robustrag_integrations.replies.reading import ending_warnings, reply_warnings
 
 _LINKS = 3  # that a warning names
@@ -128,7 +128,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
         reasoning_chars=sum(response.reasoning_chars for response in responses),
         evidence=evidence,
         warnings=_warnings(draft, inputs, terms),
-        **_radii(draft, rules),
+        **_radii(draft),
     )
     if draft.withheld is not None:
         answer = answer.withheld(draft.withheld)
@@ -157,17 +157,13 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
     return answer.for_prompt() if is_bare else answer
 
 
-def _radii(draft: Draft, rules: VoteRules) -> dict[str, Any]:
+def _radii(draft: Draft) -> dict[str, Any]:
     """Return the radii of an answer, by their fields; none where its own stand."""
     heard = draft.heard
     if heard is None or draft.outcome is None:
         return {}
     radius, verbatim = (max(0, each) for each in heard.radii(draft.outcome))
-    budgets = None if rules.tiers is None else heard.tier_budgets(draft.outcome)
-    if budgets is not None:
-        tiers = rules.tiers_of(draft.answer.tier_sizes)
-        budgets = tuple({tier: budget.get(tier, 0) for tier in tiers} for budget in budgets)
-    return {"radius": radius, "radius_verbatim": verbatim, "tier_budgets": budgets}
+    return {"radius": radius, "radius_verbatim": verbatim}
 
 
 def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str, ...]:
@@ -212,21 +208,16 @@ def _decided(answer: RobustAnswer, inputs: PlanInput) -> RobustAnswer:
 def held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
     """Return an abstention where the radius is too small; it has none, as an attacker may raise the withheld one."""
     least = rules.min_radius
-    if isinstance(least, Mapping):
-        is_enough = answer.holds({tier: count for tier, count in least.items() if tier in answer.tier_sizes})
-    else:
-        is_enough = answer.meets(least)
     if answer.decided_by == "trusted":
         return answer
-    if is_enough:
+    if answer.meets(least):
         kept = (
             f"min_radius={least}: an attacker within the radius may cause an abstention, but no other answer than "
             "this one"
         )
         return replace(answer, warnings=(*answer.warnings, kept))
-    radius = answer.radius_by_tier or answer.radius if isinstance(least, Mapping) else answer.radius
     why = (
-        f"abstained: the answer's radius is {radius}, below min_radius={least}. Do not ask again "
+        f"abstained: the answer's radius is {answer.radius}, below min_radius={least}. Do not ask again "
         "until it is larger: an attacker who can sway single runs then chooses which one counts. Retrieve more "
         "sources"
     )
@@ -294,7 +285,7 @@ class SpendingBook:
                     self._groups.setdefault(group, []).extend(parts)
             else:
                 self._shared += calls
-        elif not isinstance(request, Emit) and not (isinstance(request, Score) and reply is None):
+        elif not isinstance(request, Emit):
             self._rounds += 1
             if isinstance(reply, (Opening, Distributions)):
                 self._session = reply.distributions if isinstance(reply, Opening) else reply

@@ -51,14 +51,6 @@ class Retrieve:
 
 
 @dataclass(frozen=True)
-class Score:
-    """Tell each text's log-probability as the whole reply to each prompt, or None (`TextModel.score`)."""
-
-    prompts: tuple[Prompt, ...]
-    texts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class OpenSession:
     """Start a decoding session over these prompts; the reply is an `Opening`."""
 
@@ -87,7 +79,7 @@ class Emit:
 
 
 Result = TypeVar("Result")
-Request: TypeAlias = Ask | Retrieve | Score | OpenSession | Append | Sharpen | Emit
+Request: TypeAlias = Ask | Retrieve | OpenSession | Append | Sharpen | Emit
 Reply: TypeAlias = Any  # what each request says
 Steps: TypeAlias = Generator[Request, Reply, Result]
 Plan: TypeAlias = Steps[RobustAnswer]

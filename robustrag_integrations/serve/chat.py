@@ -209,7 +209,6 @@ def report_of(answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence
         "abstained": answer.abstained,
         "radius": answer.radius,
         "radius_unit": answer.radius_unit,
-        "radius_by_tier": answer.radius_by_tier,
         "warnings": [*notes, *report["warnings"]],
         "citations": [plain(citation) for citation in answer.citations],
         "passages": [{"id": p.id, "source": p.source} for p in passages],

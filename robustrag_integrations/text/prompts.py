@@ -140,12 +140,10 @@ class PromptSet:
         keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None: `agreed_prompt` of the
             isolated prompt.
         phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
-        choice: short answers only: asks one group a question of yes or no, with "it depends" as a third answer; fields
-            `context` and `query`. None: the isolated prompt asks those, too.
         trusted: asked once about all trusted passages together, for an answer of any form, or the fixed phrase "I don't
             know"; fields as of `isolated`. None: there is none, and trusted passages are refused.
-        wording: a prompt of your own that words the agreed answer, which stands in place of the passages; fields
-            `agreed` and `query`. None: the answer is shown as a source writes it.
+        wording: puts the agreed answer, which stands in place of the passages, into an object; fields `agreed` and
+            `query`. None: the project's own.
         options: the form in which multiple choice is asked for: an option's words, or, as in the paper, its letter.
     """
 
@@ -153,25 +151,38 @@ class PromptSet:
     no_retrieval: PromptTemplate
     keyword: PromptTemplate | None = None
     phrases: PromptTemplate | None = None
-    choice: PromptTemplate | None = None
     wording: PromptTemplate | None = None
     trusted: PromptTemplate | None = None
     options: Options = "words"
 
 
-SHORT_REQUEST = (
-    f'Reply with the answer alone, in a few words. If the text does not contain the answer, reply "{ABSTENTION}".'
-)
-"""What is added to a prompt of the user's when it is asked about one group: sentences agree on nothing."""
+_ELSE = f'If the text does not contain the answer, reply "{ABSTENTION}".'
+REQUESTS: dict[Task, str] = {
+    "short_answer": f"Reply with the answer alone, in a few words. {_ELSE}",
+    "list": f"Reply with the items of the answer alone, one per line. {_ELSE}",
+    "long_form": _ELSE,
+}
+"""What is added to a prompt of the user's that is asked about one group, where whole answers or items are counted."""
 
 SILENCE_REQUEST = f'If the context does not hold the answer, reply "{ABSTENTION}" and nothing else.'
 """What is put before a prompt of the user's about trusted passages: silence is the phrase, and nothing else is."""
 
-CHOICE_REQUEST = f'Reply with one of these alone: Yes, No, It depends. If the text does not say, reply "{ABSTENTION}".'
-"""The same for a question of yes or no."""
+_JSON = re.compile(r'\{\s*"[^"\n]{1,60}"\s*:')
+
+
+def shows_json(prompt: str) -> bool:
+    """True if a prompt holds an object, as one that asks for JSON does."""
+    return _JSON.search(prompt) is not None
+
+
+JSON_CAVEAT = (
+    "the prompt asks every source for JSON, in which few say the same alike: ask for the answer in it, and pass {} for "
+    "an object of the agreed one"
+)
+"""The weakness of such a prompt; in braces the argument."""
 
 AGREED_CONTEXT = "Several sources were asked, and they agree on this answer: {agreed}"
-"""What stands in place of the passages where a prompt of the user's words the agreed answer."""
+"""What stands in place of the passages where the agreed answer is put into an object."""
 
 OBJECT_PROMPT = PromptTemplate("", AGREED_CONTEXT + "\n\nQuestion: {query}\nAnswer:", ("agreed", "query"))
 """Asks for an object of an agreed answer, where no prompt of the user's does."""
@@ -255,11 +266,8 @@ def prompts_for(
     lettered = _check_options(options) == "letters" and task == "multiple_choice"
     chosen = _LETTERED if lettered else _SETS[task]
     if query_first:
-        moved: dict[str, Any] = {
-            name: _query_first(t)
-            for name in ("isolated", "keyword", "phrases", "choice", "trusted")
-            if (t := getattr(chosen, name))
-        }
+        names = ("isolated", "keyword", "phrases", "trusted")
+        moved: dict[str, Any] = {name: _query_first(t) for name in names if (t := getattr(chosen, name))}
         chosen = replace(chosen, **moved)
     if not count:
         return chosen

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, VanillaRAG, isolate
-from robustrag_integrations.answers.wording import links_in
+from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.plans.finish import unsupported_links
 
 QUERY = "Who runs the mill?"

@@ -1,4 +1,4 @@
-"""Every attack on small worlds of groups that are silent, sure or unsure: sole sources, runoffs and certificates."""
+"""Every attack on small worlds of groups that are silent, sure or unsure: sole sources and certificates."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
-from robustrag_integrations.plans.requests import Ask, Reply, Request, Score
+from robustrag_integrations.plans.requests import Ask, Reply, Request
 from tests.helpers.brute_force import same
 from tests.helpers.scripted import BARE, ScriptedModel, context_of
 from tests.helpers.worlds import ConsensusModel, Move, drafted, shown, whole
 
-QUESTION = "Who q?"  # "q" is an echo
+QUESTION = "Who?"
 LINK = "[Z](https://z.example)"
-SAYS = ("Xylo", "xylo.", "Yew", "Zulu", "q", LINK, "I don't know", None)
-MOVES = [*(Move(reply) for reply in SAYS), Move("Xylo", is_sure=False), Move("Yew", is_sure=False, favours="yew")]
-CLEAN = [*MOVES, Move("Xylo"), *[Move("I don't know")] * 8, Move("Yew", favours="yew")]
+SAYS = ("Xylo", "xylo.", "Yew", "Yes", "Yes, all", "No", LINK, "I don't know", None)
+MOVES = [*(Move(reply) for reply in SAYS), Move("Xylo", is_sure=False), Move("Yew", is_sure=False)]
+CLEAN = [*MOVES, Move("Xylo"), *[Move("I don't know")] * 8, Move("Yew")]
 CONSENSUS: list[Any] = [
     ConsensusSettings(prompts=BARE, quorum=0.0, min_support=least, agreement=agreement, unsure=counts)  # type: ignore[arg-type]
     for least, agreement, counts in [
@@ -50,11 +50,10 @@ METHODS: list[Any] = CONSENSUS + [
 class Worlds:
     """Groups that mostly keep silent, and what an attacker may have them say."""
 
-    def __init__(self, settings: Any, seed: str, *, weighted: bool = False) -> None:
+    def __init__(self, settings: Any, seed: str) -> None:
         self.rng, self.settings = random.Random(seed), settings
         self.moves = [self.rng.choice(CLEAN) for _ in range(self.rng.randint(1, 4))]
-        weights = [self.rng.choice([1, 2, 3]) if weighted else 1 for _ in self.moves]
-        self.groups = [_group(number, weight) for number, weight in enumerate(weights)]
+        self.groups = [_group(number) for number in range(len(self.moves))]
 
     def draft(self, moves: Sequence[Move], groups: Sequence[PassageGroup]) -> Draft | None:
         """What the method makes of it; None where all groups failed."""
@@ -65,8 +64,6 @@ class Worlds:
                 return [Response(prompt.text) for prompt in request.prompts]
             if isinstance(request, Ask):
                 return [made[context_of(prompt)].response for prompt in request.prompts]
-            if isinstance(request, Score):
-                return [made[context_of(prompt)].scores(request.texts) for prompt in request.prompts]
             return None
 
         plan: Any = keyword_plan if isinstance(self.settings, KeywordSettings) else consensus_plan
@@ -82,15 +79,14 @@ class Worlds:
         return None if draft is None else shown(draft.answer)
 
     def attacks(self, radius: int) -> Iterator[list[Move]]:
-        """What all groups do after groups with so many votes in all were replaced."""
-        for size in range(1, len(self.groups) + 1):
+        """What all groups do after so many of them were replaced."""
+        for size in range(1, min(radius, len(self.groups)) + 1):
             for chosen in itertools.combinations(range(len(self.groups)), size):
-                if sum(self.groups[place].weight for place in chosen) <= radius:
-                    for new in itertools.product(MOVES, repeat=size):
-                        moves = list(self.moves)
-                        for place, move in zip(chosen, new, strict=True):
-                            moves[place] = move
-                        yield moves
+                for new in itertools.product(MOVES, repeat=size):
+                    moves = list(self.moves)
+                    for place, move in zip(chosen, new, strict=True):
+                        moves[place] = move
+                    yield moves
 
     def certificates(self, corrupted: int) -> Certification:
         """Of the groups as they are, beside which so many passages are put."""
@@ -112,15 +108,15 @@ class Worlds:
         return text_run("method", question, plan, model, lambda *_: 1.0, {}).run()[0]
 
 
-def _group(number: int, weight: int = 1) -> PassageGroup:
-    return PassageGroup(number, (Passage(f"p{number}", id=f"p{number}", source=f"s{number}"),), weight=weight)
+def _group(number: int) -> PassageGroup:
+    return PassageGroup(number, (Passage(f"p{number}", id=f"p{number}", source=f"s{number}"),))
 
 
-def radius_violations(settings: Any, worlds: int, *, weighted: bool) -> tuple[list[Any], int, int]:
+def radius_violations(settings: Any, worlds: int) -> tuple[list[Any], int, int]:
     """Attacks within the radius that change the answer; how many there were; and how many answers were sole ones."""
     broken, tried, alone = [], 0, 0
     for seed in range(worlds):
-        world = Worlds(settings, f"{settings.as_dict()}/{weighted}/{seed}", weighted=weighted)
+        world = Worlds(settings, f"{settings.as_dict()}/{seed}")
         clean = world.answer()
         if clean is None:
             continue
@@ -153,9 +149,8 @@ def certificate_violations(settings: Any, worlds: int) -> tuple[list[Any], int, 
     return broken, tried, bounded
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_no_attack_within_the_radius_changes_an_answer(weighted: bool) -> None:
-    found = [radius_violations(settings, 60 if weighted else 250, weighted=weighted) for settings in METHODS]
+def test_no_attack_within_the_radius_changes_an_answer() -> None:
+    found = [radius_violations(settings, 250) for settings in METHODS]
     assert [broken for broken, _, _ in found if broken] == []
     assert sum(tried for _, tried, _ in found) > 350
     assert sum(alone for _, _, alone in found) > 80
@@ -170,7 +165,7 @@ def test_no_attack_causes_a_text_outside_the_certificate() -> None:
 
 def test_a_sole_source_that_is_taken_for_an_agreed_answer_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Outcome, "radius", lambda self, pending=0, verbatim=False: 1 if self.text else 0)
-    assert any(radius_violations(settings, 40, weighted=False)[0] for settings in CONSENSUS)
+    assert any(radius_violations(settings, 40)[0] for settings in CONSENSUS)
 
 
 def test_a_certificate_that_forgets_the_only_source_heard_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,12 +179,3 @@ def test_a_certificate_that_forgets_the_only_source_heard_is_caught(monkeypatch:
 
     monkeypatch.setattr(certificate, "possible_texts", mistaken)
     assert any(certificate_violations(settings, 20)[0] for settings in CONSENSUS)
-
-
-def test_a_certificate_that_forgets_the_runoff_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificate, "possible", lambda *_: {None})
-    world = Worlds(ConsensusSettings(prompts=BARE, quorum=0.0), "runoff")
-    world.moves = [Move("Xylo"), Move("Xylo"), Move("Yew", favours="yew"), Move("Yew", favours="yew"), Move("Zulu")]
-    world.groups = [_group(number) for number in range(5)]
-    assert world.text(world.moves, world.groups) == "Xylo"
-    assert {response.text for response in world.certificates(0).responses} == {"I don't know", "Xylo", "Yew"}

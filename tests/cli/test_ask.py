@@ -193,7 +193,6 @@ def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp
         (["q", "--docs", ".", "--defense", "keyword", "--set", "eta=1"], "'keyword' has no eta"),
         (["q", "--docs", ".", "--defense", "keyword", "--set", "stop_when_decided=true"], "needs what all sources say"),
         (["q", "--docs", ".", "--set", "wave_size=3"], "requires stop_when_decided=True"),
-        (["q", "--docs", ".", "--set", 'weights={"a.txt": -1}'], "whole number of votes from 0 to 100"),
         (["q", "--docs", ".", "--min-radius", "1", "--defense", "mis"], "min_radius does nothing for --defense mis"),
         (["q", "--docs", ".", "--top-k", "0"], "not a whole number"),
         (["q", "--docs", ".", "--top-k", "9" * 9999], "not a whole number"),
@@ -265,11 +264,8 @@ def test_a_list_is_asked_for_and_shown_claim_by_claim(ask, docs: Path) -> None:
     assert found["defense"] == "consensus"
 
 
-def test_a_setting_may_be_a_mapping_and_typed_in_parts(ask, docs: Path) -> None:
-    (docs / "liar=1.txt").write_text(LIE)
-    given = ("--defense", "consensus", "--set", 'weights={"liar=1.txt": 100}', "--set", "stop-when-decided=true")
-    answer = ask(QUESTION, "--docs", docs, *given, "--json").data["answer"]
-    assert (answer["text"].casefold(), answer["radius_unit"]) == ("bo ek", "votes")
+def test_any_setting_may_be_typed_and_files_in_parts(ask, docs: Path) -> None:
+    answer = ask(QUESTION, "--docs", docs, "--set", "stop-when-decided=true", "--json").data["answer"]
     assert answer["settings"]["stop_when_decided"] is True
     none = ask("Who runs the harbour?", "--docs", docs, "--set", "abstention=Nobody says, ask at the desk", "--json")
     assert none.data["answer"]["text"] == "Nobody says, ask at the desk"

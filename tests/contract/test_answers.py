@@ -13,7 +13,7 @@ from robustrag_integrations import (
     MajorityVoting,
     RobustAnswer,
 )
-from robustrag_integrations.text.prompts import SHORT_REQUEST
+from robustrag_integrations.text.prompts import REQUESTS
 from tests.contract.drivers import STYLES, Driver
 from tests.contract.script import ABSTENTION, EVIL, QUESTION, Script, passages, planted, truthful
 
@@ -33,7 +33,7 @@ async def test_one_planted_passage_is_outvoted_and_no_prompt_holds_two(kind: Dri
     assert [(d.text, d.origins) for d in said.answer.dissent] == [("London", ("https://evil.example/",))]
     assert said.passages == [p.text for p in found]
     held = [sum(p.text in prompt for p in found) for prompt in script.prompts]
-    assert held == [1] * 6 + [0] * (template is not None)
+    assert held == [1] * 6
 
 
 async def test_every_way_of_asking_gives_the_same_report(kind: Driver) -> None:
@@ -135,8 +135,6 @@ def test_nothing_in_a_passage_a_question_or_an_answer_is_read_as_a_template(kind
     assert all(any(p.text in prompt for prompt in script.prompts) for p in found)
     assert all(f"Who? {HOSTILE}" in prompt for prompt in script.prompts)
     assert said.answer.groups[0].response == HOSTILE.strip()
-    if template:
-        assert script.prompts[3].count(HOSTILE) == 2  # the question, and what was agreed on
     hostile = Script()
     kind.engine(
         hostile, truthful(), SHOWN, extractor=lambda text: {HOSTILE} if "Paris" in text else set(), **FINAL
@@ -173,5 +171,5 @@ def test_a_list_comes_with_its_items(framework: Driver) -> None:
             ("Kelford", 4, 4),
         ]
         assert found.text == "- Ashby\n- Kelford"
-    assert not any(SHORT_REQUEST in prompt for prompt in script.prompts)
+    assert [REQUESTS["list"] in prompt for prompt in script.prompts] == [False] * 4 + [True] * 4
     assert len(script.prompts) == 8

@@ -73,13 +73,12 @@ def test_one_source_that_fills_the_retrieval_is_said_to_decide_alone(framework: 
         answer(framework, flood, votes=VoteRules(min_groups=3, below="raise"))
 
 
-def test_an_author_chooses_no_weight_beside_the_readers_own_entry(framework: Driver) -> None:
+def test_an_author_chooses_no_origin_beside_the_readers_own_entry(framework: Driver) -> None:
     own, other = ("source", "file_path") if framework.name == "langchain" else ("file_path", "source")
     entries = {other: "https://0.example/", "url": "https://0.example/", own: "/uploads/evil.pdf"}
     evil = Passage(EVIL, id="evil", metadata=entries)
-    found = answer(framework, [evil, *truthful(3)], votes=VoteRules(weights={"https://0.example": 20}))
-    assert sorted(g.votes for g in found.groups) == [1, 1, 1, 20]
-    assert found.text == "Paris"
+    found = answer(framework, [evil, *truthful(3)])
+    assert (found.text, len(found.groups)) == ("Paris", 4)
     assert any("/uploads/evil.pdf" in w and "name different origins" in w for w in found.warnings)
 
 
@@ -95,20 +94,6 @@ def test_copies_under_several_names_are_warned_of_and_may_have_one_vote(framewor
     assert warned(answer(framework, [*flood, *truthful(3)]), "hold the same text")
     once = answer(framework, [*flood, *truthful(3)], votes=VoteRules(copies="one_vote"))
     assert (once.text, [g.status for g in once.groups].count("copy")) == ("Paris", 5)
-
-
-def test_weights_by_source_decide_and_count(framework: Driver) -> None:
-    found = answer(framework, [*truthful(2), planted()], votes=VoteRules(weights={"https://evil.example/": 0}))
-    assert (found.text, len(found.groups), found.radius_unit) == ("Paris", 2, "votes")
-
-
-def test_an_answer_that_does_not_stand_the_budget_of_a_tier_is_withheld(framework: Driver) -> None:
-    found = [*truthful(1), planted()]
-    own = found[0].source or ""
-    rules = VoteRules(weights={own: 20}, tiers={own: "internal"}, min_radius={"other": 1})
-    told = answer(framework, found, votes=rules)
-    assert (told.text, told.radius_by_tier) == ("Paris", {"internal": 0, "other": 1})
-    assert answer(framework, found, votes=VoteRules(tiers={own: "internal"}, min_radius={"other": 1})).abstained
 
 
 def key_of(item: Any) -> Any:

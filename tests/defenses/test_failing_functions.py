@@ -205,6 +205,7 @@ def test_a_response_that_a_metric_cannot_score_scores_0(wrong: object) -> None:
     passages = ["Paris", "Paris", "Paris", "Paris"]
     found = MajorityVoting(model).certify("Where?", passages, "Paris", choices=choices, metric=metric)
     assert (found.certified, found.tau) == (True, 1.0)
-    found = MajorityVoting(model).certify("?", passages[:1], "Paris", choices=choices, metric=metric, top_k=2)
+    two = {"corruption_size": 2, "top_k": 3}
+    found = MajorityVoting(model).certify("?", passages[:1], "Paris", choices=choices, metric=metric, **two)
     assert found.tau == 0
     assert any("the metric metric failed on 1 responses, which score 0" in warning for warning in found.warnings)

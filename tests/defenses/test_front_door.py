@@ -20,7 +20,6 @@ from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.text.prompts import (
     ABSTENTION,
-    CHOICE_REQUEST,
     NO_INFORMATION,
     Exemplar,
     PromptTemplate,
@@ -240,7 +239,6 @@ def test_every_task_has_prompts_with_and_without_exemplars(task, exemplars: bool
     assert isolated.text.count("CONTEXT") == 1
     assert "CONTEXT" not in prompts.no_retrieval.render(**values).text
     assert any(words in isolated.text for words in (ABSTENTION, NO_INFORMATION))
-    assert prompts.choice is None or CHOICE_REQUEST in prompts.choice.instruction
 
 
 @pytest.mark.parametrize("task", ["short_answer", "multiple_choice", "long_form"])

@@ -18,7 +18,6 @@ from tests.helpers.naive_algorithms import (
     naive_voting,
 )
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
-from tests.helpers.worlds import ConsensusModel, Move
 
 UNKNOWN = "I don't know"
 SETS = [{*words.split()} for words in ["a", "b", "new", "a b", "a new", "b new", "a b new"]]
@@ -45,24 +44,6 @@ def test_consensus_is_the_whole_answer_that_most_groups_give(seed: int) -> None:
         answer = answer.for_prompt()
     assert (None if answer.abstained else answer.text) == naive(replies)
     assert answer.radius == enumerated_radius(naive, replies, ["oslo", "bern", "rome", "new", None])
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_a_runoff_asks_the_groups_that_say_neither(seed: int) -> None:
-    rng = random.Random(seed)
-    tied = rng.choice([["oslo", "bern"], ["oslo", "oslo", "bern", "bern"], ["oslo", "bern", "rome"]])
-    moves = [Move(reply, favours=rng.choice(["oslo", "bern", "rome"])) for reply in [*tied, *[UNKNOWN] * 3]]
-    rng.shuffle(moves)
-    replies = [None if move.reply == UNKNOWN else move.reply for move in moves]
-    options = ["oslo", "bern", "rome"]
-    likelihoods = [dict(zip(options, move.scores(options), strict=True)) for move in moves]
-    model = ConsensusModel(lambda text: moves[int(text)])
-    answer = ConsensusAggregation(model, min_support=1, prompts=BARE).answer("q", [str(i) for i in range(len(moves))])
-    expected = naive_consensus(replies, 1, likelihoods=likelihoods)
-    assert (None if answer.abstained else answer.text) == expected
-    if expected is None:
-        assert {dissent.text for dissent in answer.dissent} == {*tied}
-        assert answer.text.startswith("Sources disagree: ")
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -138,6 +138,3 @@ def test_hosts_in_disguise_are_one_site_with_a_warning_and_no_vote_of_others(dis
     answer = MajorityVoting(model, group_by="site").answer("Who?", [*HONEST, *evil], choices=["Brezar", "Anna"])
     assert (answer.text, answer.radius) == ("Anna", 1)
     assert any("7 passages with addresses whose hosts" in warning for warning in answer.warnings)
-    weighed = MajorityVoting(model, group_by="site", weights={"n1.com": 50, "https://honest0.com/": 2})
-    answer = weighed.answer("Who?", [*HONEST, *evil], choices=["Brezar", "Anna"])
-    assert [group.votes for group in answer.groups] == [2, 1, 1, 1, 1, 1]

@@ -1,4 +1,4 @@
-"""What one vote is: copies, weights, and enough groups and votes for an answer."""
+"""What one vote is: copies, and enough groups for an answer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import Heard, Quorum, Reading
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
 
 OPTIONS = ["yes", "no", "maybe"]
@@ -151,62 +148,6 @@ def test_no_attack_within_the_radius_changes_the_keywords_of_copies() -> None:
     assert attacks > 3000
 
 
-# Weights
-
-
-def test_an_origin_has_the_votes_that_it_was_given() -> None:
-    weights = {"./0.txt": 3, "2.txt": 0}
-    answer = vote(["yes a", "no b", "no c", "no d"], weights=weights)
-    assert answer.text == "yes"
-    assert answer.evidence["counts"] == {"yes": 3, "no": 2, "maybe": 0}
-    assert [g.votes for g in answer.groups] == [3, 1, 1]
-    assert [g.index for g in answer.groups] == [0, 1, 2]
-    assert any(w == "1 passage without a vote, by weights=, not asked: 2.txt" for w in answer.warnings)
-    assert (answer.radius, answer.radius_unit) == (2, "votes")
-    assert "3 votes" in answer.explain()
-
-
-def test_weights_that_name_no_source_of_the_passages_are_told() -> None:
-    answer = vote(["yes a", "yes b", "no c"], weights={"9.txt": 3, "8.txt\x1b[2J": 2})
-    (told,) = [w for w in answer.warnings if "weights" in w]
-    assert ": 9.txt; 8.txt" in told
-    assert told.endswith("Here: 0.txt; 1.txt; 2.txt")
-    assert "\x1b" not in told
-    answer = vote(["yes a", "yes b", "no c"], weights={"9.txt": 3, "0.txt": 2})
-    assert not [w for w in answer.warnings if "weights name none" in w]
-
-
-def test_a_function_that_fails_over_a_passage_costs_it_its_vote_and_no_other_one() -> None:
-    def votes(passage: Passage) -> int:
-        return int(passage.metadata["rank"])
-
-    sources = {"a": {"rank": "2"}, "b": {"rank": "\x1b"}, "c": {}}
-    passages = [Passage("no" if s != "a" else "yes", source=s, metadata=m) for s, m in sources.items()]
-    answer = voting(weights=votes).answer("q", passages, choices=OPTIONS)
-    assert answer.text == "yes"
-    assert any(w.startswith("2 passages without a vote, by weights=, which fails (1 ") for w in answer.warnings)
-
-
-@pytest.mark.parametrize("weights", [{"a": -1}, {"a": 1.5}, {"a": True}, {"a": 101}, {"a": None}])
-def test_weights_that_are_no_votes_are_refused(weights: Any) -> None:
-    with pytest.raises(ValueError, match="whole number of votes from 0 to 100"):
-        voting(weights=weights)
-    with pytest.raises(ValueError, match="whole number of votes from 0 to 100"):
-        voting(weights=lambda passage: weights["a"]).answer("q", ["yes"], choices=OPTIONS)
-
-
-def test_the_quorum_counts_votes() -> None:
-    def spare(share: float, said: Sequence[Response], votes: Sequence[int]) -> int:
-        groups = tuple(PassageGroup(index, (), weight=weight) for index, weight in enumerate(votes))
-        return Heard(groups, [Reading(response, None) for response in said], Quorum(share)).spare
-
-    said = [Response("x")] * 4 + [Response(None)]
-    assert spare(0.5, said, [5, 3, 1, 9, 1]) == 18 - 10
-    assert spare(0.5, said, [1] * 5) == 1
-    assert spare(1.0, said[:4], [4, 3, 2, 9]) == 0
-    assert spare(1.0, said, [1] * 5) == -1
-
-
 def _attacks(
     size: int, texts: Sequence[str], r: int, rng: random.Random
 ) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
@@ -234,12 +175,11 @@ def test_below_min_groups_the_answer_is_an_abstention_that_says_why_and_nothing_
     assert answer.settings["min_groups"] == 3
     assert vote(["no a", "no b", "no c"], min_groups=3).text == "no"
     assert vote([], min_groups=1).abstained
-    assert vote(["no a", "no b", "no c"], min_groups=3, weights={"0.txt": 0}).abstained  # who has no vote is none
 
 
 @pytest.mark.parametrize(
     "rules",
-    [{"min_groups": 2}, {"min_radius": 1}, {"copies": "one_vote"}, {"weights": {"a": 2}}],
+    [{"min_groups": 2}, {"min_radius": 1}, {"copies": "one_vote"}],
     ids=lambda r: next(iter(r)),
 )
 def test_certificates_are_about_one_vote_per_group(rules: dict[str, Any]) -> None:
@@ -252,7 +192,6 @@ def test_certificates_are_about_one_vote_per_group(rules: dict[str, Any]) -> Non
     [
         ({"copies": "two"}, "copies='two' must be 'report' or 'one_vote'"),
         ({"below": "shrug"}, "below='shrug' must be 'abstain' or 'raise'"),
-        ({"copies": "one_vote", "weights": {"a": 2}}, "weights and copies='one_vote' exclude each other"),
         ({"min_groups": -1}, "min_groups=-1"),
         ({"min_groups": 1.5}, "min_groups=1.5"),
         ({"min_radius": True}, "min_radius=True"),

@@ -1,4 +1,4 @@
-"""No author chooses whose weight, tier or vote it has: what is attacked is how passages name their origins."""
+"""No author chooses whose vote it has: what is attacked is how passages name their origins."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ from robustrag_integrations.corpus import read_documents, split
 
 MODEL = CallableModel(lambda prompt: "6666" if "6666" in prompt else "7411", samples=False)
 HONEST = [Passage("The code is 7411.", metadata={"source": f"/data/{n}.txt"}) for n in range(5)]
-HANDBOOK: dict[str, Any] = {"weights": {"handbook.pdf": 20}, "tiers": {"handbook.pdf": "internal"}}
-WIKI: dict[str, Any] = {
-    "weights": {"https://wiki.corp.example": 20},
-    "tiers": {"https://wiki.corp.example": "internal"},
-}
 
 
 def ask(passages: list[Passage], **rules: Any) -> RobustAnswer:
@@ -39,10 +34,9 @@ def lie(*, entry: str = "source", **metadata: Any) -> Passage:
     ],
     ids=lambda p: ",".join(p.metadata),
 )
-def test_a_passage_that_names_several_origins_has_the_weight_and_the_tier_of_none(planted: Passage) -> None:
-    answer = ask([planted, *HONEST], **HANDBOOK)
-    assert answer.text == "7411"
-    assert [(g.votes, g.tier) for g in answer.groups] == [(1, "other")] * 6
+def test_a_passage_that_names_several_origins_is_told(planted: Passage) -> None:
+    answer = ask([planted, *HONEST])
+    assert (answer.text, len(answer.groups)) == ("7411", 6)
     [told] = [w for w in answer.warnings if "name different origins" in w]
     assert "handbook.pdf" in told
     assert "evil" in told
@@ -58,27 +52,8 @@ def test_a_passage_that_names_several_origins_has_the_weight_and_the_tier_of_non
     ],
 )
 def test_entries_that_name_one_origin_in_several_ways_are_no_contradiction(metadata: dict[str, Any]) -> None:
-    answer = ask([Passage("The code is 7411.", metadata=metadata)], weights={str(metadata["source"]): 3})
-    assert [g.votes for g in answer.groups] == [3]
+    answer = ask([Passage("The code is 7411.", metadata=metadata)])
     assert not [w for w in answer.warnings if "name different" in w]
-
-
-@pytest.mark.parametrize(
-    "planted",
-    [
-        Passage("The code is 6666.", source="wiki.corp.example/door.txt"),
-        Passage("The code is 6666.", metadata={"file_name": "wiki.corp.example/door"}),
-        Passage("The code is 6666.", source="ftp://wiki.corp.example/door"),
-        Passage("The code is 6666.", source="https://evil.example/wiki.corp.example/door"),
-    ],
-    ids=lambda p: p.source or "file_name",
-)
-def test_only_addresses_with_http_or_https_name_a_host(planted: Passage) -> None:
-    answer = ask([planted, *HONEST], **WIKI)
-    assert answer.text == "7411"
-    assert [(g.votes, g.tier) for g in answer.groups] == [(1, "other")] * 6
-    genuine = Passage("The code is 6666.", source="HTTP://wiki.corp.example:80/door")
-    assert ask([genuine, *HONEST], **WIKI).text == "6666"
 
 
 def test_names_of_files_do_not_depend_on_what_else_the_folder_holds(tmp_path: Path) -> None:
@@ -90,25 +65,10 @@ def test_names_of_files_do_not_depend_on_what_else_the_folder_holds(tmp_path: Pa
     (docs / "wiki.corp.example").mkdir()
     (docs / "wiki.corp.example" / "door.txt").write_text("The code is 6666.")
     passages = split(read_documents([str(docs)]).documents)
-    weights = {"policies/handbook.txt": 20, "https://wiki.corp.example": 20}
-    answer = ask(passages, weights=weights)
-    assert {g.origins[0]: g.votes for g in answer.groups} == {
-        "handbook.txt": 1,
-        "policies/handbook.txt": 20,
-        "wiki.corp.example/door.txt": 1,
-    }
+    names = {"handbook.txt", "policies/handbook.txt", "wiki.corp.example/door.txt"}
+    assert {g.origins[0] for g in ask(passages).groups} == names
     both = read_documents([str(docs / "policies"), str(docs / "wiki.corp.example")]).documents
     assert [d.id for d in both] == ["policies/handbook.txt", "wiki.corp.example/door.txt"]
-
-
-def test_rows_of_a_file_that_was_only_found_have_no_weight_of_their_own(tmp_path: Path) -> None:
-    rows = tmp_path / "upload.jsonl"
-    rows.write_text('{"text": "The code is 6666.", "source": "handbook.pdf"}\n{"text": "x", "url": "handbook.pdf"}')
-    found = ask([*split(read_documents([str(tmp_path)]).documents), *HONEST], **HANDBOOK)
-    assert (found.text, found.groups[0].votes, found.groups[0].tier) == ("7411", 1, "other")
-    assert any("upload.jsonl" in w for w in found.warnings)
-    named = ask([*split(read_documents([str(rows)]).documents)[:1], *HONEST], **HANDBOOK)
-    assert (named.text, named.groups[0].votes) == ("6666", 20)
 
 
 @pytest.mark.parametrize("ids", [True, False])

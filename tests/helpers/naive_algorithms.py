@@ -6,7 +6,7 @@ worlds (`tests/defenses/test_golden_algorithms.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 from typing import TypeVar
@@ -20,15 +20,13 @@ def naive_consensus(
     min_support: int = 2,
     *,
     majority: bool = False,
-    likelihoods: Sequence[Mapping[str, float]] | None = None,
 ) -> str | None:
-    """Consensus: the whole answer that most groups give; of a tie, the one that wins the runoff, if there is one.
+    """Consensus: the whole answer that most groups give; of those that begin with yes or no, with more than all others.
 
     Args:
         replies: per group its answer.
         min_support: the votes that an answer needs.
         majority: True if it also needs more than half of the votes.
-        likelihoods: per group how likely it finds each answer; None for a model that cannot tell.
     """
     votes = {reply: replies.count(reply) for reply in replies if reply is not None}
     leading = [reply for reply in votes if votes[reply] == max(votes.values())]
@@ -37,13 +35,10 @@ def naive_consensus(
     if majority and 2 * votes[leading[0]] <= sum(votes.values()):
         return None
 
-    def beats(one: str, other: str) -> bool:
-        """More of the groups that say neither find it likelier."""
-        others = [group for group, reply in enumerate(replies) if reply not in (one, other)]
-        views = [likelihoods[group][one] - likelihoods[group][other] for group in others] if likelihoods else []
-        return sum(view > 0 for view in views) > sum(view < 0 for view in views)
-
-    return next((one for one in leading if all(beats(one, other) for other in leading if other != one)), None)
+    sides = {"yes": "no", "no": "yes"}
+    opposite = sides.get(leading[0].partition(",")[0])
+    opposed = sum(count for reply, count in votes.items() if reply.partition(",")[0] == opposite)
+    return leading[0] if len(leading) == 1 and votes[leading[0]] > opposed else None
 
 
 def naive_voting(votes: Sequence[str | None]) -> str | None:

@@ -23,51 +23,43 @@ class SmallTally:
     Attributes:
         sets: per group the letters that it says; None for an abstention.
         rule: which letters are kept.
-        weights: votes per group; None for one each.
     """
 
     sets: tuple[frozenset[str] | None, ...]
     rule: Threshold
-    weights: tuple[int, ...] | None
 
     @classmethod
-    def random(cls, rng: random.Random, *, weighted: bool = False) -> SmallTally:
+    def random(cls, rng: random.Random) -> SmallTally:
         groups = rng.randint(2, 9)
         said: list[Collection[str] | None] = ["a", "a", "a", "ab", "ab", "abc", "b", "c", "cd", "d", "", None]
         agreed = rng.choice(["a", "ab", "a"])
         sets = [agreed if rng.random() < 0.6 else rng.choice(said) for _ in range(groups)]
         alpha = Fraction(rng.choice(["0", "0.2", "0.3", "0.4", "0.5", "0.5", "0.6", "0.75", "1"]))
-        beta = None if weighted or rng.random() < 0.3 else rng.choice([1, 2, 3, 4, 9])
+        beta = None if rng.random() < 0.3 else rng.choice([1, 2, 3, 4, 9])
         return cls(
             tuple(None if s is None else frozenset(s) for s in sets),
-            Threshold(alpha, beta, rng.choice([1, 1, 1, 2, 3]), is_strict=rng.random() < 0.3),
-            tuple(rng.choice([1, 1, 2, 3]) for _ in sets) if weighted else None,
+            Threshold(alpha, beta),
         )
-
-    @property
-    def votes(self) -> tuple[int, ...]:
-        return self.weights or (1,) * len(self.sets)
 
     @property
     def bits(self) -> Bits:
         """[groups, words and whether the group answers]."""
         return np.array([[*(w in (said or ()) for w in WORDS), said is not None] for said in self.sets], np.int64)
 
-    def kept(self, said: Bits, corrupted: int = 0) -> NDArray[np.bool_]:
+    def kept(self, said: Bits) -> NDArray[np.bool_]:
         """[..., words], which are kept; written from the definition.
 
         Args:
             said: [..., groups, words and whether the group answers].
-            corrupted: groups, of one vote, that come after this world's own.
         """
-        counts = (said * np.array([*self.votes, *[1] * corrupted])[:, None]).sum(axis=-2)
+        counts = said.sum(axis=-2)
         count, answering = counts[..., :-1], counts[..., -1:]
         alpha, rule = self.rule.alpha, self.rule
         lead = alpha.denominator * count - alpha.numerator * answering
-        reached = lead > 0 if rule.is_strict else lead >= 0
+        reached = lead >= 0
         if rule.beta is not None:
             reached |= count >= rule.beta
-        kept: NDArray[np.bool_] = reached & (count >= rule.least)
+        kept: NDArray[np.bool_] = reached & (count >= 1)
         return kept
 
     def attacked(self, places: Sequence[int], count: int, draws: np.random.Generator) -> Bits:
@@ -86,16 +78,7 @@ def silenced(said: Bits) -> Bits:
     return said * said[..., -1:]
 
 
-def places_of(votes: Sequence[int], limit: int, draws: np.random.Generator, most: int) -> list[tuple[int, ...]]:
-    """Groups with `limit` votes together or as near to it as fits, at most so many choices."""
-    found: dict[tuple[int, ...], None] = {}
-    for _ in range(4 * most):
-        left, chosen = limit, []
-        for place in draws.permutation(len(votes)):
-            if votes[place] <= left:
-                left -= votes[place]
-                chosen.append(int(place))
-        found[tuple(sorted(chosen))] = None
-        if len(found) == most:
-            break
-    return [places for places in found if places]
+def places_of(groups: int, size: int, draws: np.random.Generator, most: int) -> list[tuple[int, ...]]:
+    """`size` groups, at most so many choices."""
+    found = {tuple(sorted(map(int, draws.permutation(groups)[:size]))): None for _ in range(4 * most)}
+    return [places for places in found if places][:most]

@@ -9,7 +9,6 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -29,14 +28,12 @@ from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.defenses.voting.defense import VotingSettings, voting_certification_plan, voting_plan
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
-from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Scores
+from robustrag_integrations.models.base import Distributions, Opening, Response, Role
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft, MethodTerms, SpendingBook, finish
-from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Reply, Request, Score, Steps
-from robustrag_integrations.replies.keys import key_of
+from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Reply, Request, Steps
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 from tests.helpers.scripted import (
     BARE,
@@ -227,8 +224,7 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
     more["disagreement"] = "abstain"
     more["final"] = rng.choice(["always", "always", "always", "never"])
     if rng.random() < 0.3:
-        majority = Threshold(Fraction(1, 2), None, rng.choice([1, 2, 2, 3]), is_strict=True)
-        settings = KeywordSettings(task="long_form", other_threshold=majority, min_words=1, **more)
+        settings = KeywordSettings(task="long_form", min_words=1, **more)
     else:
         alpha, beta = rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7]), rng.choice([2, 3, 4, 9])
         settings = KeywordSettings(alpha=alpha, beta=beta, **more)
@@ -295,11 +291,10 @@ WORDINGS = ("Xylo", "xylo", "The Xylo", "Xylo.")  # of one key
 
 @dataclass(frozen=True)
 class Move:
-    """What a group does: its reply, how sure the model is of it, and the answer that it finds likeliest."""
+    """What a group does: its reply, and how sure the model is of it."""
 
     reply: str | None
     is_sure: bool = True
-    favours: str = "xylo"
 
     @property
     def response(self) -> Response:
@@ -307,70 +302,55 @@ class Move:
         logprobs = (-0.01,) if self.is_sure else (-3.0,)
         return Response(self.reply, error="failed on purpose" if self.reply is None else None, logprobs=logprobs)
 
-    def scores(self, texts: Sequence[str]) -> list[float]:
-        """How likely it finds each text."""
-        return [-1.0 if key_of(text) == self.favours else -5.0 for text in texts]
 
-
+VERDICTS = ("Yes", "Yes, all may.", "Yes, on Fridays", "No", "No, never.", "no.")
 REPLIES = (*WORDINGS, "Yoke", "yoke.", "Zulu", "right", "Xylo Yoke", "not Xylo", "q", "I don't know", "")
 CONSENSUS_MOVES = [
-    *(Move(reply, favours=favours) for reply in REPLIES for favours in ("xylo", "yoke")),
+    *map(Move, REPLIES),
     *(Move(reply, is_sure=False) for reply in (*WORDINGS, "Yoke", "Zulu")),
     Move(None),
 ]
 
 
 class ConsensusModel(ScriptedModel):
-    """Makes a scripted move about each passage, and can score where `can_score` says so."""
+    """Makes a scripted move about each passage."""
 
-    def __init__(self, moves: Callable[[str], Move], *, can_score: bool = True) -> None:
+    def __init__(self, moves: Callable[[str], Move]) -> None:
         super().__init__(lambda text: moves(text).reply)
-        self._moves, self._can_score = moves, can_score
-
-    @property
-    def can_score(self) -> bool:
-        return self._can_score
+        self._moves = moves
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         assert role == "isolated"
         return [self._moves(context_of(prompt)).response for prompt in prompts]
 
-    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        return [self._moves(context_of(prompt)).scores(texts) for prompt in prompts]
-
 
 def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
     """Consensus over answers in several wordings; `agreeing`: most groups say the same.
 
-    Replaced groups choose their reply, the confidence in it, and whom they prefer in a runoff.
+    Replaced groups choose their reply, and the confidence in it. In a third of the worlds they begin with verdicts.
     """
     setting = _setting(rng, agreeing)
     many = [rng.choice(WORDINGS)] * 3 + [*WORDINGS]
     replies = many * (7 if agreeing else 4) + ["Yoke", "Yoke", "yoke.", "Zulu", "right", "Xylo Yoke", "q"]
     replies += ["I don't know", "I don't know", None, ""]
-    likeliest = rng.choice(["xylo", "yoke"])
-    said = Memo(
-        lambda _: Move(
-            rng.choice(replies),
-            is_sure=rng.random() < 0.8,
-            favours=likeliest if rng.random() < 0.7 else rng.choice(["xylo", "yoke", "zulu"]),
-        )
-    )
+    moves = CONSENSUS_MOVES
+    if rng.random() < 0.3:
+        replies = ["Yes"] * (16 if agreeing else 6) + [*VERDICTS, *VERDICTS, "Zulu", None]
+        moves = [*map(Move, (*VERDICTS, "Zulu", None))]
+    said = Memo(lambda _: Move(rng.choice(replies), is_sure=rng.random() < 0.8))
     settings = ConsensusSettings(
         min_support=rng.choice([1, 2, 2, 3, 3]),
         agreement=rng.choice(["plurality", "plurality", "majority"]),
         unsure=rng.choice(["count", "count", "abstain"]),
         disagreement=rng.choice(["tell", "abstain"]),
-        runoff=rng.choice(["auto", "auto", "auto", "never"]),
         prompts=BARE,
         quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
     )
-    can_score = rng.random() < 0.8
     quick: Any = _Quick(settings, settings.reading)
     references = ("Xylo",)
 
     def certify() -> tuple[Certification, ...]:
-        model = ConsensusModel(said.__getitem__, can_score=can_score)
+        model = ConsensusModel(said.__getitem__)
         question = _question(setting, references)
         plan = consensus_certification_plan(question, settings, same_batches=rng.random() < 0.3)
         return text_run("consensus", question, plan, model, setting["metric"], {}).run()
@@ -383,13 +363,11 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
         def perform(request: Request) -> Reply:
             if isinstance(request, Ask):
                 return [MADE[move(prompt)] for prompt in request.prompts]
-            if isinstance(request, Score) and can_score:
-                return [move(prompt).scores(request.texts) for prompt in request.prompts]
             return None
 
         return drafted(consensus_plan(_inputs(groups), quick), perform)
 
-    return World("consensus", **setting, references=references, certify=certify, draft=draft, moves=CONSENSUS_MOVES)
+    return World("consensus", **setting, references=references, certify=certify, draft=draft, moves=moves)
 
 
 MADE = Memo(lambda move: move.response)

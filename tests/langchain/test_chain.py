@@ -29,7 +29,7 @@ from langchain_robustrag import (
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
 )
-from robustrag_integrations.text.prompts import SHORT_REQUEST
+from robustrag_integrations.text.prompts import REQUESTS
 from tests.contract.langchain import Chat
 from tests.contract.script import Script, TooMany, Words
 from tests.contract.script import read as scripted_read
@@ -104,7 +104,7 @@ def test_templates_of_all_kinds(prompt: Any) -> None:
                 AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}]),
                 ToolMessage("found", tool_call_id="1"),
             ],
-            [f"Q\n\n{SHORT_REQUEST}", "", "found"],
+            [f"Q\n\n{REQUESTS['short_answer']}", "", "found"],
         ),
     ],
     ids=["blocks", "tools"],
@@ -119,8 +119,8 @@ def test_where_the_request_stands(messages: list[Any], expected: list[Any]) -> N
     prompt = ChatPromptTemplate.from_messages([("system", "{context}"), MessagesPlaceholder("said")])
     chain = create_robust_documents_chain(RunnableLambda(model), prompt, question=lambda inputs: QUESTION)
     chain.invoke({"context": truthful(2), "said": messages})
-    want = [[{"type": "text", "text": SHORT_REQUEST} if b == "request" else b for b in c] if isinstance(c, list) else c
-            for c in expected]  # fmt: skip
+    block = {"type": "text", "text": REQUESTS["short_answer"]}
+    want = [[block if b == "request" else b for b in c] if isinstance(c, list) else c for c in expected]
     assert seen[0][1:] == want
     assert messages[0].content != want[0] or len(want) > len(messages)  # the user's own are left as they are
 
@@ -230,9 +230,9 @@ def test_retries_of_the_model_happen_per_group_and_are_not_multiplied() -> None:
         return found, tries
 
     found, tries = answering(ConnectionError, 1)
-    assert ({g.status for g in found.groups}, len(tries)) == ({"supports"}, 7)
+    assert ({g.status for g in found.groups}, len(tries)) == ({"supports"}, 6)
     found, tries = answering(TooMany, 99)
-    assert ([g.status for g in found.groups].count("failed"), len(tries)) == (1, 7)
+    assert ([g.status for g in found.groups].count("failed"), len(tries)) == (1, 6)
 
 
 @pytest.mark.parametrize("style", STYLES)

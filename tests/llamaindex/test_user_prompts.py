@@ -15,7 +15,7 @@ from llama_index.core.prompts.base import SelectorPromptTemplate
 from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
 
 from llamaindex_robustrag import CallOptions, RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
-from robustrag_integrations.text.prompts import AGREED_CONTEXT, SHORT_REQUEST
+from robustrag_integrations.text.prompts import REQUESTS
 from tests.llamaindex.fakes import QUESTION, AsyncFactReader, Capital, FactReader, nodes_of, truthful
 
 
@@ -47,7 +47,6 @@ RICH = RichPromptTemplate(
 SELECTOR = SelectorPromptTemplate(
     PromptTemplate("{context_str} {query_str}"), [(lambda llm: llm.metadata.is_chat_model, MESSAGES)]
 )
-AGREED = AGREED_CONTEXT.format(agreed="Paris")
 KEYWORD: dict[str, Any] = {"aggregation": "keyword", "beta": 1}
 
 
@@ -57,10 +56,10 @@ def test_messages_are_sent_as_messages_and_the_last_of_the_users_has_the_request
     response = RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(truthful(3)))
     assert str(response) == "Paris"
     assert all(sent[0] == ("system", "Talk like a pirate.") for sent in llm.sent)
-    asked = [("user", f"{text}\nQ: {QUESTION}\n\n{SHORT_REQUEST}") for text in truthful(3)]
+    asked = [("user", f"{text}\nQ: {QUESTION}\n\n{REQUESTS['short_answer']}") for text in truthful(3)]
     assert sorted(sent[-1] for sent in llm.sent[:3]) == asked
-    assert llm.sent[3][-1] == ("user", f"{AGREED}\nQ: {QUESTION}")
-    assert (("assistant", "A parrot.") in llm.sent[3]) == (template is not RICH)
+    assert (("assistant", "A parrot.") in llm.sent[0]) == (template is not RICH)
+    assert len(llm.sent) == 3
 
 
 def test_long_passages_are_cut_within_their_message_and_before_the_request() -> None:
@@ -71,7 +70,7 @@ def test_long_passages_are_cut_within_their_message_and_before_the_request() -> 
     assert response.metadata["robustrag"]["groups"][0]["truncated"]
     assert len(llm.sent) == 2
     assert [role for role, _ in llm.sent[0]] == ["system", "user", "assistant", "user"]
-    assert llm.sent[0][-1][1].endswith(f"word\nQ: {QUESTION}\n\n{SHORT_REQUEST}")
+    assert llm.sent[0][-1][1].endswith(f"word\nQ: {QUESTION}\n\n{REQUESTS['short_answer']}")
     assert len(llm.sent[0][-1][1]) < 2000
 
 
@@ -108,7 +107,7 @@ def test_a_conversation_stands_behind_the_system_message(clean: VectorStoreIndex
     assert str(engine.chat(QUESTION)) == "Paris"
     first = [("system", "Talk like a pirate."), ("user", "Ahoy"), ("assistant", "Ahoy you")]
     assert all(sent[:3] == first for sent in llm.sent)
-    assert [sent[-1][1].endswith(SHORT_REQUEST) for sent in llm.sent] == [True, True, False]
+    assert [sent[-1][1].endswith(REQUESTS["short_answer"]) for sent in llm.sent] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
     synthesizer = RobustRAGSynthesizer(llm=llm)
     synthesizer.update_prompts({"text_qa_template": template})
     synthesizer.synthesize(QUESTION, nodes_of(["Rain."]))
-    assert llm.seen[0] == f"Dry {{x}}: Rain. ? {QUESTION}\n\n{SHORT_REQUEST}"
+    assert llm.seen[0] == f"Dry {{x}}: Rain. ? {QUESTION}\n\n{REQUESTS['short_answer']}"
 
 
 @pytest.mark.parametrize(

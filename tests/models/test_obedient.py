@@ -8,7 +8,7 @@ import pytest
 
 from examples.results.obedient_model import ObedientModel
 from robustrag_integrations import CallableModel, KeywordAggregation, VanillaRAG
-from robustrag_integrations.answers.wording import links_in
+from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.evaluation.attacks import ATTACKS, plan_attack
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores, score_answer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from robustrag_integrations import CallableModel, Passage, Response, TooFewVotesError
-from robustrag_integrations.counting.linear_forms import Counted, HoldsPerBudget, Votes
+from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.plans.asking import PlanInput, Quorum, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
@@ -26,20 +25,21 @@ class Lead(Counted):
     """The reply that most groups give, ahead of every other one."""
 
     said: Sequence[str | None]
-    weights: Sequence[int]
+    pending: int = 0
+
+    @property
+    def groups(self) -> int:
+        return len(self.said)
 
     @property
     def winner(self) -> str | None:
-        votes: Counter[str] = Counter()
-        for reply, weight in zip(self.said, self.weights, strict=True):
-            votes.update({reply: weight} if reply else {})
-        best = votes.most_common(2)
+        best = Counter(reply for reply in self.said if reply).most_common(2)
         return None if not best or (len(best) == 2 and best[0][1] == best[1][1]) else best[0][0]
 
-    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
+    def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
         rivals: list[str | None] = [*dict.fromkeys(r for r in self.said if r and r != self.winner), "a new one"]
         leads = np.array([[(r == self.winner) - (r == rival) for r in self.said] for rival in rivals], np.int64)
-        holds: HoldsPerBudget = (votes.worst_case_sums(leads, -1, most, pending) > 0).all(axis=0)
+        holds: Holds = (worst_case_sums(leads, -1, most, pending) > 0).all(axis=0)
         return holds & (self.winner is not None) | ((np.arange(most + 1) == 0) & (pending == 0))
 
 
@@ -49,13 +49,12 @@ class Plurality(TextDefense):
     method = UNANIMITY
     settings_type = UnanimitySettings
     decides_early = True
-    takes_weights = True
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: UnanimitySettings) -> Steps[Draft]:
         prompts = [settings.prompts.isolated.render(context=g.text, query=inputs.query) for g in inputs.groups]
         heard = yield from ask_groups(inputs, prompts, lambda r: read_response(r, str.strip), Quorum(0.5), Lead)
-        lead = Lead(heard.found, heard.votes)
+        lead = Lead(heard.found)
         groups = heard.reports(lambda r: {"status": "supports" if r == lead.winner else "differs", "words": (r,)})
         return Draft(inputs.answer(lead.winner, groups=groups), heard, lead)
 
@@ -103,24 +102,7 @@ def test_the_quorum_and_the_minimum_radius_hold() -> None:
         asked(["paris"] * 4 + ["rome"], min_radius=2, below="raise")
 
 
-def test_every_budget_of_tiers_that_is_proved_holds() -> None:
-    replies, weights = ["paris"] * 5 + ["rome"], [1, 1, 2, 1, 1, 1]
-    rules: dict[str, Any] = {
-        "tiers": {f"{place}.md": "inside" for place in range(3)},
-        "weights": {f"{place}.md": weight for place, weight in enumerate(weights)},
-    }
-    answer = asked(replies, **rules)
-    assert answer.radius_by_tier is not None
-    assert answer.radius == 2
-    for budget in answer.tier_budgets:
-        tiers = [range(3), range(3, 6)]
-        chosen = [itertools.combinations(tier, budget[name]) for tier, name in zip(tiers, budget, strict=True)]
-        for places in itertools.product(*chosen):
-            hit = {place for group in places for place in group}
-            assert asked(["rome" if i in hit else r for i, r in enumerate(replies)], **rules).text == "paris"
-
-
 def test_a_planted_error_in_the_count_is_seen_in_both_radii(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lead, "holding", lambda self, votes, most, pending=0, **_: np.ones(most + 1, bool))
+    monkeypatch.setattr(Lead, "holding", lambda self, most, pending=0, **_: np.ones(most + 1, bool))
     answer = asked(["paris", "paris", "rome"])
     assert answer.radius == answer.radius_verbatim == 1  # the quorum alone is left

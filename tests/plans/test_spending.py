@@ -6,19 +6,14 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from robustrag_integrations import (
     CallableModel,
-    ConsensusAggregation,
     KeywordAggregation,
     RobustAnswer,
 )
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.reply import Ending, Piece
-from tests.helpers.scripted import BARE
-from tests.helpers.worlds import ConsensusModel, Move
 
 PASSAGES = ["Anna Lind runs the mill.", "The mill is run by Anna Lind.", "Bo sold it.", "Anna Lind has the mill."]
 QUERY = "Who runs the mill?"
@@ -74,14 +69,3 @@ def test_a_group_has_its_own_tokens_and_a_silent_one_makes_the_total_unknown() -
         assert answer.spending.total == Usage()
         assert answer.spending.told.completion == 8
         assert answer.spending.silent == 1
-
-
-@pytest.mark.parametrize(
-    ("replies", "can_score", "rounds"), [("XXYYN", True, 2), ("XXYYN", False, 1), ("XXXXN", True, 1)]
-)
-def test_scores_are_a_round_and_no_calls(replies: str, can_score: bool, rounds: int) -> None:
-    said = {"X": "Xylo", "Y": "Yoke", "N": "I don't know"}
-    model = ConsensusModel(lambda text: Move(said[replies[int(text)]]), can_score=can_score)
-    answer = ConsensusAggregation(model, prompts=BARE).answer("q", [str(place) for place in range(5)])
-    assert answer.abstained is (rounds == 1 and "Y" in replies)
-    assert (answer.spending.rounds, answer.spending.calls, answer.model_calls) == (rounds, 5, 5)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustrag_integrations.replies.keys import is_echo, key_of, scored_text, verdict_of, whole_answer
+from robustrag_integrations.replies.keys import key_of, verdict_of, whole_answer
 from tests.helpers.tables import listed
 
 APART, ALIKE = listed(Path(__file__).with_name("keys.txt"), "apart", "alike")
@@ -47,27 +47,6 @@ def test_only_what_wraps_an_answer_is_taken_off(reply: str, answer: str) -> None
 @pytest.mark.parametrize("nothing", ["", " ", "\n", "``` \n\n```", "\u200b"])
 def test_an_empty_answer_has_no_key(nothing: str) -> None:
     assert key_of(whole_answer(nothing)) is None
-
-
-@pytest.mark.parametrize(
-    ("answer", "question", "found"),
-    [
-        ("The mill", "Who runs the mill?", True),
-        ("Anna", "Who runs the mill?", False),
-        ("Anna runs the mill", "Who runs the mill?", False),
-        ("5", "Which of the 5 mills burnt?", False),
-        ("red", "Is it red or blue?", False),
-        ("", "Who?", False),
-    ],
-)
-def test_a_reply_of_nothing_but_the_questions_words_is_an_echo(answer: str, question: str, found: bool) -> None:
-    assert is_echo(answer, question) is found
-
-
-def test_what_is_scored_is_a_function_of_the_key_alone_and_short() -> None:
-    assert scored_text("supreme court") == "Supreme court"
-    assert scored_text(":q!") == ":q!"
-    assert scored_text("x" * 201) is None
 
 
 @pytest.mark.parametrize(

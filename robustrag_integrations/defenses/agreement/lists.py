@@ -38,7 +38,7 @@ from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import TooManyTexts, Unbounded, certify_sizes, without_calls
 from robustrag_integrations.core import commonest
-from robustrag_integrations.counting.linear_forms import Counted, HoldsPerBudget, Row, Votes, largest_radius
+from robustrag_integrations.counting.linear_forms import Counted, Holds, Row, largest_radius, worst_case_sums
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -48,7 +48,8 @@ from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.replies.keys import key_of, whole_answer
 from robustrag_integrations.text.answer_text import answer_text
-from robustrag_integrations.text.prompts import ABSTENTION, Prompt
+from robustrag_integrations.text.keywords import extractor_fingerprint
+from robustrag_integrations.text.prompts import ABSTENTION, REQUESTS, Prompt
 
 MOST_ITEMS = 200  # of one reply
 LONGEST_ITEM = 500  # characters
@@ -67,6 +68,11 @@ class ListSettings(AbstainingSettings):
 
     min_support: int
 
+    @property
+    def request(self) -> str:
+        """A short answer, or items, agree; sentences do not."""
+        return REQUESTS[self.task]
+
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
         return [self.prompts.isolated.render(context=g.text, query=query) for g in groups]
@@ -75,7 +81,7 @@ class ListSettings(AbstainingSettings):
         """Return what reads the items of a response; one without any abstains."""
 
         def items(text: str) -> Items | None:
-            return None if self.abstains(text, question) else items_of(text) or None
+            return None if self.abstains(text) else items_of(text) or None
 
         return lambda response: read_response(response, items, self.cut_replies)
 
@@ -85,7 +91,7 @@ class ListSettings(AbstainingSettings):
             "min_support": self.min_support,
             "task": "list",
             "quorum": self.quorum,
-            "abstains": self.abstains.fingerprint,
+            "abstains": extractor_fingerprint(self.abstains),
             "cut_replies": self.cut_replies,
             "disagreement": self.disagreement,
         }
@@ -119,10 +125,14 @@ class CountedList(Counted):
     """The items of the groups' replies; if it `tells`, the text says what sources say where none is shown."""
 
     replies: tuple[Items | None, ...]
-    weights: tuple[int, ...]
     min_support: int
     tells: bool = False
     has_wordings: ClassVar[bool] = True
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return len(self.replies)
 
     @cached_property
     def _said(self) -> list[Mapping[str, str]]:
@@ -137,14 +147,14 @@ class CountedList(Counted):
     def counts(self) -> Mapping[str, int]:
         """The votes of each item."""
         counts: Counter[str] = Counter()
-        for items, weight in zip(self._said, self.weights, strict=True):
-            counts.update(dict.fromkeys(items, weight))
+        for items in self._said:
+            counts.update(items.keys())
         return counts
 
     @cached_property
     def answering(self) -> int:
         """The votes of groups that list anything."""
-        return int(self._lists @ np.array(self.weights, np.int64)) if self.weights else 0
+        return int(self._lists.sum())
 
     @cached_property
     def shown(self) -> Mapping[str, str]:
@@ -158,31 +168,27 @@ class CountedList(Counted):
 
     def wordings(self, key: str) -> Counter[str]:
         """Return the votes of each wording of an item."""
-        votes: Counter[str] = Counter()
-        for items, weight in zip(self._said, self.weights, strict=True):
-            if key in items:
-                votes[items[key]] += weight
-        return votes
+        return Counter(items[key] for items in self._said if key in items)
 
-    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
+    def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
         """Tell for each r whether the same items are shown; with `verbatim`, in the same wordings.
 
         What sources are told to say in place of an answer, each of them may change.
         """
-        holds: HoldsPerBudget = np.full(most + 1, bool(self.shown) or not self.tells)
+        holds: Holds = np.full(most + 1, bool(self.shown) or not self.tells)
         for key in self.shown:
-            holds &= self._stays(key, votes, most, pending)
+            holds &= self._stays(key, most, pending)
         makers = {bytes(row): row for key in self.counts if key not in self.shown for row in [self._gives(key)]}
         absent = np.array([0 * self._lists, *makers.values()])
-        half = -votes.worst_case_sums(self._lists - 2 * absent, -1, most, pending) <= 0
-        few = -votes.worst_case_sums(-absent, -1, most, pending) < self.min_support
+        half = -worst_case_sums(self._lists - 2 * absent, -1, most, pending) <= 0
+        few = -worst_case_sums(-absent, -1, most, pending) < self.min_support
         holds &= (half | few).all(axis=0)
         for key, form in self.shown.items() if verbatim else ():
             for other in ["", *self.wordings(key)]:  # "": a wording that nobody writes
                 if other != form:
                     lead = self._writes(key, form) - self._writes(key, other)
                     first = other != "" and (len(form), form) < (len(other), other)
-                    holds &= votes.worst_case_sums(lead, -1, most, pending) + first > 0
+                    holds &= worst_case_sums(lead, -1, most, pending) + first > 0
         holds[0] |= pending == 0
         return holds
 
@@ -192,20 +198,20 @@ class CountedList(Counted):
         `names`: from a group's place to where its passages are from; `quorum`: number of votes whose failure still
         leaves an answer, which no item outlives.
         """
-        votes, found = Votes(self.weights), []
+        found = []
         for key in keys:
             groups = tuple(place for place, items in enumerate(self._said) if key in items)
             origins = tuple(dict.fromkeys(name for place in groups for name in names(place)))
             radius = None
             if key in self.shown:
-                radius = max(0, min(largest_radius(partial(self._stays, key, votes), votes.total), quorum))
+                radius = max(0, min(largest_radius(partial(self._stays, key), self.groups), quorum))
             found.append(Claim(self.wording(key), self.counts[key], radius, origins, groups))
         return tuple(found)
 
-    def _stays(self, key: str, votes: Votes, most: int, pending: int = 0) -> HoldsPerBudget:
+    def _stays(self, key: str, most: int, pending: int = 0) -> Holds:
         gives = self._gives(key)
-        stays: HoldsPerBudget = votes.worst_case_sums(2 * gives - self._lists, -1, most, pending) > 0
-        return stays & (votes.worst_case_sums(gives, 0, most, pending) >= self.min_support)
+        stays: Holds = worst_case_sums(2 * gives - self._lists, -1, most, pending) > 0
+        return stays & (worst_case_sums(gives, 0, most, pending) >= self.min_support)
 
     def _gives(self, key: str) -> Row:
         return np.array([key in items for items in self._said], np.int64)
@@ -223,12 +229,12 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
     """Ask every group alone; the answer is the items that more than half of the groups give."""
     tells = settings.disagreement == "tell"
 
-    def count(found: Sequence[Items | None], votes: Sequence[int]) -> CountedList:
-        return CountedList(tuple(found), tuple(votes), settings.min_support, tells)
+    def count(found: Sequence[Items | None], pending: int) -> CountedList:
+        return CountedList(tuple(found), settings.min_support, tells)
 
     prompts, read = settings.isolated_prompts(inputs.query, inputs.groups), settings.reading(inputs.query)
     heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
-    made = count(heard.found, heard.votes)
+    made = count(heard.found, heard.pending)
 
     def said(items: Items) -> dict[str, Any]:
         words = tuple(form for key, form in items if key in made.shown)
@@ -298,7 +304,7 @@ def possible_items(made: CountedList, corrupted: int) -> dict[str, list[str | No
 
 
 def _possible(min_support: int, said: Sequence[Items | None], case: BenignCase, found: Findings) -> dict[str, str]:
-    made = CountedList(tuple(said), (1,) * len(said), min_support)
+    made = CountedList(tuple(said), min_support)
     choices = possible_items(made, case.corrupted)
     if not found.evidence:
         contested = [key for key, wordings in choices.items() if None in wordings]

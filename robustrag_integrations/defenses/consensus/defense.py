@@ -2,10 +2,8 @@
 
 ask every group alone, and read its whole answer      `settings.py`
 count                                                 `counting/plurality.py`
-have the tied answers scored, where a model can       `Score`
 show the answer, or tell who says what
-with a prompt of the user's, have it worded           `answers/wording.py`
-with a class of the user's, have it put into an object `replies/keys.py`
+with a class of the user's, have it put into an object
 
 An answer is shown in the wording that most of its groups use: a reply's own text, of which nothing is cut. Two wordings
 of one key differ in what means nothing (`replies/keys.py`); the radius is about keys, that of the letters about both.
@@ -18,7 +16,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -29,26 +26,22 @@ from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Promise
-from robustrag_integrations.answers.wording import says_only, without_links
+from robustrag_integrations.answers.links import without_links
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import Unbounded, certify_sizes, without_calls
 from robustrag_integrations.core import commonest, count, possible, wordings
-from robustrag_integrations.counting.linear_forms import Counted, HoldsPerBudget, Votes
-from robustrag_integrations.counting.plurality import Count, Rule, Scores
+from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
+from robustrag_integrations.counting.plurality import Count, Rule
 from robustrag_integrations.defenses.agreement.lists import ListSettings, list_certification_plan, list_plan
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
-from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.keyword.threshold import Threshold
-from robustrag_integrations.plans.asking import Heard, PlanInput, ask_final, ask_groups, dissent_warnings
+from robustrag_integrations.plans.asking import PlanInput, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
-from robustrag_integrations.plans.requests import Score, Steps
-from robustrag_integrations.replies.keys import object_holds, scored_text
+from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.replies.reading import fitting_task
 from robustrag_integrations.text.languages import language_of, stop_words
-from robustrag_integrations.text.prompts import ABSTENTION, Prompt
+from robustrag_integrations.text.prompts import ABSTENTION
 
 _MOST_COUNTS = 200  # of answers in the evidence; a hostile set of groups may give many
 _LONGEST_SOLE = 1_000  # characters of a sole source's answer that are shown
@@ -56,24 +49,25 @@ _LONGEST_SOLE = 1_000  # characters of a sole source's answer that are shown
 
 @dataclass(frozen=True)
 class Outcome(Counted):
-    """What groups agree on: per group what it says, and what of it has a vote; its votes; and the count of them."""
+    """What groups agree on: per group what it says, and what of it has a vote; the count of that, and whether it is
+    complete."""
 
     said: tuple[Said | None, ...]
     voting: tuple[Said | None, ...]
-    weights: tuple[int, ...]
     count: Count[str]
+    is_complete: bool = True
     has_wordings: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, found: Sequence[Said | None], rule: Rule, weights: Sequence[int] | None = None) -> Outcome:
-        """Count what groups say with their votes (None: one each)."""
+    def of(cls, found: Sequence[Said | None], rule: Rule, pending: int = 0) -> Outcome:
+        """Count what groups say; `pending` of them may still say anything."""
         voting = tuple(own if own is not None and own.counts else None for own in found)
-        votes = tuple(weights) if weights is not None else (1,) * len(found)
-        return cls(tuple(found), voting, votes, count(voting, rule, votes))
+        return cls(tuple(found), voting, count(voting, rule), not pending)
 
-    def scored(self, scores: Scores[str]) -> Outcome:
-        """Return the outcome once some keys were scored by all groups."""
-        return replace(self, count=replace(self.count, scores=scores))
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return len(self.said)
 
     @cached_property
     def text(self) -> str:
@@ -91,7 +85,7 @@ class Outcome(Counted):
 
         Where no confidence is known each reply counts as sure: then it is the one group that answers.
         """
-        if self.count.winner is not None or self.count.tied or not all(self.weights):
+        if self.count.winner is not None or self.count.tied or not self.is_complete:
             return None
         sure = [own for own in self.voting if own is not None and own.is_sure]
         return sure[0] if len(sure) == 1 else None
@@ -103,7 +97,7 @@ class Outcome(Counted):
 
     @cached_property
     def _wordings(self) -> Counter[str]:
-        return wordings(self.voting, self.count.winner, self.weights)
+        return wordings(self.voting, self.count.winner)
 
     def report(self, own: Said, variants: Collection[str]) -> dict[str, Any]:
         """Return a group's findings by the fields of its report; `variants`: keys of other forms of the answer."""
@@ -116,20 +110,20 @@ class Outcome(Counted):
             status = "unsure"
         return {"status": status, "keywords": (own.key,), "words": (text,), "confidence": own.confidence}
 
-    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
-        """Tell for each r, or each budget of the votes, whether the answer, or its letters, stay.
+    def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
+        """Tell for each r whether the answer, or its letters, stay.
 
         The shown wording has to stay ahead of the others, or level where it comes first. Of one that nobody writes yet
         nothing is known.
         """
-        holds = self.count.holding(votes, most, pending)
+        holds = self.count.holding(most, pending)
         if verbatim and self.count.winner is not None:
             written = [own.text if own and own.key == self.count.winner else None for own in self.voting]
             shown = np.array([form == self.text for form in written], np.int64)
             others = [form for form in self._wordings if form != self.text]
             rows = [shown - np.array([form == other for form in written], np.int64) for other in others]
             wins_ties = np.array([False, *((len(self.text), self.text) < (len(other), other) for other in others)])
-            ahead = votes.worst_case_sums(np.array([shown, *rows]), -1, most, pending) + wins_ties[:, None] > 0
+            ahead = worst_case_sums(np.array([shown, *rows]), -1, most, pending) + wins_ties[:, None] > 0
             holds &= ahead.all(axis=0)
             holds[0] |= pending == 0
         return holds
@@ -147,8 +141,6 @@ class Outcome(Counted):
         found: dict[str, Any] = {"counts": counts, "answering": sum(self.count.votes.values())}
         if self.key is not None:
             found["support"] = self.count.votes.get(self.key, 0)
-        if self.count.by_runoff:
-            found["runoff"] = True
         if self.said and all(own is None or own.confidence is None for own in self.said):
             found["confidence"] = "unknown"
         return found
@@ -159,68 +151,27 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
     prompts = settings.isolated_prompts(inputs.query, inputs.groups)
     read = settings.reading(inputs.query)
 
-    def count(found: Sequence[Said | None], votes: Sequence[int]) -> Outcome:
-        return Outcome.of(found, settings.rule, votes)
+    def count(found: Sequence[Said | None], pending: int) -> Outcome:
+        return Outcome.of(found, settings.rule, pending)
 
     heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
-    outcome = count(heard.found, heard.votes)
-    if settings.runoff == "auto" and inputs.can_score and not heard.pending:
-        outcome = outcome.scored((yield from _scores(outcome, heard, prompts)))
+    outcome = count(heard.found, heard.pending)
     variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
     reports = heard.reports(partial(outcome.report, variants=variants))
     answer = inputs.answer(outcome.text, groups=reports, evidence=outcome.evidence)
     answer = replace(answer, warnings=_warnings(outcome, answer))
     if answer.abstained:
         return Draft(_told(answer, outcome) if settings.disagreement == "tell" else answer, heard, outcome)
-    prompt = settings.wording_prompt(answer.query, answer.text)
-    if prompt is None or (outcome.count.winner is None and not settings.objects):
+    prompt = settings.object_prompt(answer.query, answer.text)
+    if prompt is None:
         return Draft(answer, heard, outcome)
-    return replace((yield from _worded(answer, prompt, settings)), heard=heard, outcome=outcome)
-
-
-def _worded(answer: RobustAnswer, prompt: Prompt, settings: ConsensusSettings) -> Steps[Draft]:
-    """Have the user's prompt word an agreed answer; it stays as it is where the text says anything else.
-
-    An object that does not hold the agreed answer is an abstention: nothing else fits in its place. The prompt holds
-    the question and the agreed answer, and nothing else that a passage can reach.
-    """
-    agreed = replace(answer, evidence={**answer.evidence, "agreed": answer.text})
+    answer = replace(answer, evidence={**answer.evidence, "agreed": answer.text})
     try:
-        text = (yield from ask_final(prompt, settings.cut_replies, shown=False)).text or ""
+        made = yield from ask_final(prompt, settings.cut_replies, shown=False)
     except ModelError as error:
-        failed = f"failed ({printable(str(error), 200)})"
-        if settings.objects:
-            return Draft(agreed, withheld=f"abstained: the call that puts the agreed answer into an object {failed}")
-        why = f"the answer is shown as a source writes it: the call that words it {failed}"
-        return Draft(replace(agreed, warnings=(*answer.warnings, why)))
-    if settings.objects and not object_holds(text, answer.text, answer.query):
-        why = (
-            f"abstained: no value of the object holds the agreed answer, {printable(answer.text, 200)}; a field of "
-            "type str can hold every answer"
-        )
-        return Draft(agreed, withheld=why)
-    is_shown = settings.objects or says_only(text, answer.text, answer.query)
-    return Draft(replace(agreed, text=text) if is_shown else agreed)
-
-
-def _scores(outcome: Outcome, heard: Heard[Said], prompts: Sequence[Prompt]) -> Steps[Scores[str]]:
-    """Have the answers scored that may decide a tie; nothing where no score matters, or the model gives none.
-
-    Groups are asked whose view can count: a group has none of a pair of which it gives one answer, nor has a group with
-    nothing to read.
-    """
-    texts = {key: text for key in outcome.count.worth_scoring() if (text := scored_text(key)) is not None}
-    if len(texts) < 2:
-        return {}
-    places = [
-        place
-        for place, (group, response) in enumerate(zip(heard.groups, heard.responses, strict=True))
-        if not group.is_empty and response.text is not None and len(texts.keys() - {outcome.count.keys[place]}) > 1
-    ]
-    request = Score(tuple(prompts[place] for place in places), tuple(texts.values()))
-    found = dict(zip(places, (yield request) or [None] * len(places), strict=True)) if places else {}
-    rows = [found.get(place) for place in range(len(prompts))]
-    return {key: [None if row is None else row[at] for row in rows] for at, key in enumerate(texts)}
+        why = f"abstained: the call that puts the agreed answer into an object failed ({printable(str(error), 200)})"
+        return Draft(answer, heard, outcome, withheld=why)
+    return Draft(replace(answer, text=made.text or ""), heard, outcome)
 
 
 def _told(answer: RobustAnswer, outcome: Outcome) -> RobustAnswer:
@@ -257,8 +208,7 @@ def variants_of(answer: str | None, keys: Iterable[str], question: str) -> froze
 def _warnings(outcome: Outcome, answer: RobustAnswer) -> tuple[str, ...]:
     count, answering = outcome.count, sum(own is not None for own in outcome.said)
     if outcome.text:
-        runoff = "a tie, settled by the answer that more of the other sources find likelier"
-        return (*[runoff] * count.by_runoff, *dissent_warnings(answer.dissent, answering))
+        return tuple(dissent_warnings(answer.dissent, answering))
     if not answering:
         return ()
     if len(count.tied) == 1:
@@ -307,27 +257,22 @@ def possible_texts(said: Sequence[Said | None], corrupted: int, settings: Consen
     What people are told where sources disagree is an abstention. `Unbounded`: any text is possible.
     """
     outcome, rule = Outcome.of(said, settings.rule), settings.rule
-    if outcome.count.winner is not None and outcome.holding(Votes(outcome.weights), 0, corrupted, verbatim=True)[0]:
+    if outcome.count.winner is not None and outcome.holding(0, corrupted, verbatim=True)[0]:
         return {outcome.text}
     votes = outcome.voting
     if corrupted == 0:
-        texts = {outcome.text or ABSTENTION}
-        winners: Iterable[str | None] = outcome.count.tied if settings.runoff == "auto" else ()
-    else:
-        keys = possible(votes, corrupted, rule)
-        if keys is None:
-            raise Unbounded(ANY_KEY)
-        if max(outcome.count.votes.values(), default=0) < rule.min_support:
-            raise Unbounded(ANY_SOLE)
-        texts, winners = {ABSTENTION}, keys - {None}
-    for key in winners:
-        texts |= _forms(votes, key, corrupted)
-    return texts
+        return {outcome.text or ABSTENTION}
+    keys = possible(votes, corrupted, rule)
+    if keys is None:
+        raise Unbounded(ANY_KEY)
+    if max(outcome.count.votes.values(), default=0) < rule.min_support:
+        raise Unbounded(ANY_SOLE)
+    return {ABSTENTION}.union(*(_forms(votes, key, corrupted) for key in keys - {None}))
 
 
 def _forms(votes: Sequence[Said | None], key: str | None, corrupted: int) -> set[str]:
     """Return the wordings in which a key can be shown when corrupted groups write it as they like."""
-    written = wordings(votes, key, [1] * len(votes))
+    written = wordings(votes, key)
     most = max(written.values(), default=0)
     if corrupted and corrupted >= most:
         raise Unbounded(ANY_FORM)
@@ -338,8 +283,7 @@ class ConsensusAggregation(TextDefense):
     """Short answers from one round of calls: the whole answer that most sources give, in a source's own words.
 
     A source's whole answer is one vote, and nothing is cut out of it (`replies/keys.py`). Most votes win. Where answers
-    tie, or no two sources agree, there is no answer, and the text tells who says what. Where the model can tell how
-    likely a given answer is, a tie goes to the one that more of the other sources find likelier.
+    tie, or no two sources agree, there is no answer, and the text tells who says what.
 
     Guarantee: replacing the content of any `answer.radius` groups leaves the same answer up to case, spacing, an
     article and the punctuation at its end, and of any `answer.radius_verbatim` groups the same letters; those of this
@@ -350,7 +294,8 @@ class ConsensusAggregation(TextDefense):
 
     Args:
         model: the model to ask, once per group.
-        task: `short_answer` (default); `list`, counted item by item; `long_form`, the paper's keywords and final call.
+        task: `short_answer` (default); `list`, counted item by item; `long_form`, each source's full answer: what two
+            give alike, what one alone gives, or who says what.
         prompts: your own `PromptSet`; None for the project's.
         options: the settings of the method:
 
@@ -359,38 +304,28 @@ class ConsensusAggregation(TextDefense):
         >>> answer.text, answer.radius
     """
 
-    takes_weights = True
     decides_early = True
     settings_type = ConsensusSettings
-    settings: ConsensusSettings | KeywordSettings | ListSettings
+    settings: ConsensusSettings | ListSettings
     promise = Promise("the answer of this run")
 
     @classmethod
-    def settings_of(cls, **given: Any) -> ConsensusSettings | KeywordSettings | ListSettings:
-        """Return the settings of the task: lists are counted item by item, long answers as the paper's keywords."""
+    def settings_of(cls, **given: Any) -> ConsensusSettings | ListSettings:
+        """Return the settings of the task: lists are counted item by item."""
         found = ConsensusSettings(**given)
-        if found.task == "short_answer":
+        if found.task != "list":
             return found
-        shared = ("task", "prompts", "quorum", "abstains", "abstention", "cut_replies", "disagreement")
-        same: dict[str, Any] = {name: getattr(found, name) for name in shared}
-        if found.task == "list":
-            return ListSettings(min_support=found.min_support, **same)
-        return KeywordSettings(
-            other_threshold=Threshold(Fraction(1, 2), None, found.min_support, is_strict=True), **same
-        )
+        shared = ("task", "prompts", "min_support", "quorum", "abstains", "abstention", "cut_replies", "disagreement")
+        return ListSettings(**{name: getattr(found, name) for name in shared})
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: ConsensusSettings | KeywordSettings | ListSettings) -> Steps[Draft]:
+    def plan_of(inputs: PlanInput, settings: ConsensusSettings | ListSettings) -> Steps[Draft]:
         """Return the plan: one round of calls."""
-        if isinstance(settings, KeywordSettings):
-            return keyword_plan(inputs, settings)
         return list_plan(inputs, settings) if isinstance(settings, ListSettings) else consensus_plan(inputs, settings)
 
     def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
         """Return the plan of the certificate of the task."""
         same_batches = self.model.shares_batches
-        if isinstance(self.settings, KeywordSettings):
-            return keyword_certification_plan(question, self.settings, same_batches=same_batches)
         if isinstance(self.settings, ListSettings):
             return list_certification_plan(question, self.settings, same_batches=same_batches)
         return consensus_certification_plan(question, self.settings, same_batches=same_batches)

@@ -13,15 +13,15 @@ from robustrag_integrations.counting.plurality import Rule
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.models.base import SCORE_NOISE, Response
+from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.reply import LEVELS, confidence
 from robustrag_integrations.plans.asking import Reading, read_response
-from robustrag_integrations.text.languages import asks_yes_or_no
-from robustrag_integrations.text.prompts import AGREED_CONTEXT, Prompt, PromptTemplate
+from robustrag_integrations.replies.keys import verdict_of
+from robustrag_integrations.text.keywords import extractor_fingerprint
+from robustrag_integrations.text.prompts import OBJECT_PROMPT, REQUESTS, Prompt
 
 ONE_IN = {"plurality": 4, "majority": 2}
 """More than one in so many of the votes that answer must be for an answer."""
-_OBJECT = PromptTemplate("", AGREED_CONTEXT + "\n\nQuestion: {query}\nAnswer:", ("agreed", "query"))
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,7 @@ class Said(Vote):
 class ConsensusSettings(AbstainingSettings):
     """Everything that decides a consensus apart from the model.
 
-    `objects`: the final call puts the agreed answer into an object, or into the format of a parser; what does not hold
-    it is an abstention.
+    `objects`: a final call puts the agreed answer into an object, or into the format of a parser.
     """
 
     method: ClassVar[Method] = METHODS["consensus"]
@@ -61,59 +60,47 @@ class ConsensusSettings(AbstainingSettings):
     sure_from: float = setting(
         0.5, "confidence from which the model is sure of a reply (replies/confidence.py)", least=0, most=1
     )
-    runoff: Literal["auto", "never"] = setting(
-        "auto",
-        "a tie goes to the answer that more of the other sources find likelier, where the model can tell (LocalModel)",
-    )
-    wording: Literal["model", "source"] = setting(
-        "model",
-        "with a prompt of your own: one more call words the agreed answer; source: it is shown as a source writes it",
-    )
     objects: bool = False
 
     @cached_property
     def rule(self) -> Rule:
         """The rule that chooses the answer."""
-        return Rule(self.min_support, ONE_IN[self.agreement], SCORE_NOISE)
+        return Rule(self.min_support, ONE_IN[self.agreement], verdict_of)
 
     def reading(self, question: str) -> Callable[[Response], Reading[Said]]:
-        """Return what reads replies to a question, each for itself: None if one abstains or repeats the question."""
-        return lambda r: read_response(r, partial(self._said, question, r.logprobs), self.cut_replies)
+        """Return what reads replies to a question, each for itself: None if one abstains."""
+        return lambda r: read_response(r, partial(self._said, r.logprobs), self.cut_replies)
 
-    def _said(self, question: str, logprobs: Sequence[float] | None, text: str) -> Said | None:
-        if self.abstains(text, question) or (found := vote(text, question)) is None:
+    def _said(self, logprobs: Sequence[float] | None, text: str) -> Said | None:
+        if self.abstains(text) or (found := vote(text)) is None:
             return None
-        level = confidence(logprobs)
+        level = None if self.task == "long_form" else confidence(logprobs)  # that of many tokens is always low
         share = None if level is None else level / LEVELS
         is_sure = share is None or share >= self.sure_from
         return Said(found.key, found.text, is_sure or self.unsure == "count", is_sure, share)
 
-    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
-        """One prompt per group; a question of yes or no is asked as a choice."""
-        choice = self.prompts.choice if asks_yes_or_no(query) else None
-        isolated = choice or self.prompts.isolated
-        return [isolated.render(context=g.text, query=query) for g in groups]
+    @property
+    def request(self) -> str:
+        """A short answer, or items, agree; sentences do not."""
+        return REQUESTS[self.task]
 
-    def wording_prompt(self, query: str, agreed: str) -> Prompt | None:
-        """The prompt that words an agreed answer; None for one that is shown as it is: a yes, a no, and code."""
-        if self.objects:
-            return (self.prompts.wording or _OBJECT).render(agreed=agreed, query=query)
-        if self.wording == "source" or self.prompts.wording is None or asks_yes_or_no(query) or "`" in agreed:
-            return None
-        return self.prompts.wording.render(agreed=agreed, query=query)
+    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
+        """One prompt per group."""
+        return [self.prompts.isolated.render(context=g.text, query=query) for g in groups]
+
+    def object_prompt(self, query: str, agreed: str) -> Prompt | None:
+        """The prompt that puts an agreed answer into an object; None where none is asked for."""
+        return (self.prompts.wording or OBJECT_PROMPT).render(agreed=agreed, query=query) if self.objects else None
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""
-        words = self.objects or (self.prompts.wording is not None and self.wording == "model")
         return {
-            "task": "short_answer",
+            "task": self.task,
             "min_support": self.min_support,
             "agreement": self.agreement,
             "quorum": self.quorum,
             "disagreement": self.disagreement,
-            "runoff": self.runoff,
-            "wording": "model" if words else "source",
-            "abstains": self.abstains.fingerprint,
+            "abstains": extractor_fingerprint(self.abstains),
             "cut_replies": self.cut_replies,
             "unsure": self.unsure,
             "sure_from": float(self.sure_from),

@@ -24,7 +24,7 @@ from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
-from robustrag_integrations.counting.linear_forms import Counted, HoldsPerBudget, Votes
+from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Said, Tally, Threshold
@@ -54,17 +54,17 @@ class _Text(Counted):
     aloud: Sequence[bool] = ()
 
     @property
-    def weights(self) -> Sequence[int]:  # type: ignore[override]
-        """The groups' votes."""
-        return self.tally.weights
+    def groups(self) -> int:
+        """The number of groups."""
+        return self.tally.groups
 
-    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
-        """Tell for each r from 0 to `most`, or each budget of the votes, whether the text stays."""
+    def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
+        """Tell for each r from 0 to `most` whether the text stays."""
         if self.tells:
             return np.array([r == 0 and pending == 0 for r in range(most + 1)])
-        holds = self.tally.holding(votes, most, pending)
+        holds = self.tally.holding(most, pending)
         if any(self.aloud):
-            holds &= votes.worst_case_sums(np.array(self.aloud, np.int64), 0, most) >= 1
+            holds &= worst_case_sums(np.array(self.aloud, np.int64), 0, most) >= 1
         return holds
 
 
@@ -76,13 +76,13 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     """
     query, read = inputs.query, settings.reading(inputs.query)
 
-    def count(found: Sequence[frozenset[str] | None], votes: Sequence[int]) -> _Text:
-        tally = Tally.of(found, settings.threshold, votes)
+    def count(found: Sequence[frozenset[str] | None], pending: int) -> _Text:
+        tally = Tally.of(found, settings.threshold)
         return _Text(tally, settings.disagreement == "tell" and not tally.kept)
 
     prompts = settings.isolated_prompts(query, inputs.groups)
     heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count)
-    outcome = count(heard.found, heard.votes)
+    outcome = count(heard.found, heard.pending)
     tally = outcome.tally
     final: Response | None = None
     text = ", ".join(tally.kept)
@@ -95,7 +95,6 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     abstained = not tally.kept or not text or settings.final_abstains(text)
     in_text = () if abstained else read(Response(text)).found or ()
     shown = () if abstained else tuple(keyword for keyword in tally.kept if keyword in in_text) or tally.kept
-    unit = "sources" if all(group.weight == 1 for group in inputs.groups) else "votes"
     answer = inputs.answer(
         text,
         abstained=abstained,
@@ -103,7 +102,7 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
         evidence=_evidence(tally),
     )
     dissent = () if abstained else answer.dissent
-    warnings = _warnings(tally, len(inputs.groups), unit)
+    warnings = _warnings(tally, len(inputs.groups))
     warnings += dissent_warnings(dissent, sum(found is not None for found in tally.said))
     answer = replace(answer, warnings=tuple(warnings))
     return Draft(answer.telling("Sources agree on nothing") if outcome.tells else answer, heard, outcome, final=final)
@@ -119,7 +118,7 @@ def _said(said: frozenset[str], answer: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _warnings(tally: Tally, groups: int, unit: str) -> list[str]:
+def _warnings(tally: Tally, groups: int) -> list[str]:
     found = []
     answering = [keywords for keywords in tally.said if keywords is not None]
     if unread := sum(not keywords for keywords in answering):
@@ -135,7 +134,7 @@ def _warnings(tally: Tally, groups: int, unit: str) -> list[str]:
     if answering and not tally.kept:
         most = max(tally.counts.values(), default=0)
         found.append(
-            f"no keyword has the {tally.needed} {unit} that it takes ({tally.threshold.in_words}): the most is {most}"
+            f"no keyword has the {tally.needed} sources that it takes ({tally.threshold.in_words}): the most is {most}"
         )
     return found
 
@@ -320,7 +319,6 @@ class KeywordAggregation(TextDefense):
         >>> answer.text, answer.radius
     """
 
-    takes_weights = True
     settings_type = KeywordSettings
     settings: KeywordSettings
     promise = Promise(

@@ -17,7 +17,6 @@ from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.text.keywords import KeywordExtractor, WordExtractor, extractor_fingerprint
-from robustrag_integrations.text.languages import asks_for_something_else
 from robustrag_integrations.text.prompts import Prompt, agreed_prompt
 from robustrag_integrations.text.spacy_keywords import SpacyKeywordExtractor
 
@@ -26,17 +25,13 @@ _PAPERS_BETA = 3
 
 @dataclass(frozen=True, kw_only=True)
 class KeywordSettings(AbstainingSettings):
-    """Everything that decides a keyword aggregation apart from the model.
-
-    `other_threshold` takes the place of that of alpha and beta.
-    """
+    """Everything that decides a keyword aggregation apart from the model."""
 
     method: ClassVar[Method] = METHODS["keyword"]
 
     alpha: float | Fraction = setting(
         0.2,
-        "share of the answering sources, or votes, that keeps a keyword: at least min(alpha * n, beta) of n, as in "
-        "the paper",
+        "share of the answering sources that keeps a keyword: at least min(alpha * n, beta) of n, as in the paper",
         long_form=0.5,  # what fewer than half of the sources carry is no part of the final prompt
         least=0,
         most=1,
@@ -44,7 +39,7 @@ class KeywordSettings(AbstainingSettings):
     )
     beta: int | None = setting(
         None,
-        "number of sources that keeps a keyword in any case; 3 as in the paper, none for long form and with weights",
+        "number of sources that keeps a keyword in any case; 3 as in the paper, none for long form",
         least=1,
         threshold=True,
     )
@@ -63,7 +58,6 @@ class KeywordSettings(AbstainingSettings):
         "what finds a reply's keywords: words, its content words; spacy, the paper's; or a function from reply to "
         "keywords",
     )
-    other_threshold: Threshold | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,43 +69,28 @@ class KeywordSettings(AbstainingSettings):
     @cached_property
     def threshold(self) -> Threshold:
         """The number of votes that keeps a keyword."""
-        if self.other_threshold is not None:
-            return self.other_threshold
         beta = self.beta or (None if self.task == "long_form" else _PAPERS_BETA)
         return Threshold.of(self.alpha, beta)
 
     def reading(self, question: str) -> Callable[[Response], Reading[frozenset[str]]]:
         """Return what reads the keywords of replies to a question, each for itself; none if a reply abstains.
 
-        The question's own words do not count if it asks for something else; the options of "Is it Paris or London?" do,
-        and so do those of a reply that has no others. An extractor that raises over a question finds nothing in it.
+        The question's own words count in a reply that has no others alone ("Paris" of "Is it Paris or London?"). An
+        extractor that raises over a question finds nothing in it.
         """
         extract: Any = self.extractor
         asked: frozenset[str] = frozenset()
-        if asks_for_something_else(question):
-            with suppress(Exception):
-                asked = _as_counted(extract(question) or ())
+        with suppress(Exception):
+            asked = _as_counted(extract(question) or ())
 
         def keywords_of(text: str) -> frozenset[str] | None:
-            found = None if self.abstains(text, question) else extract(text)
+            found = None if self.abstains(text) else extract(text)
             if found is None:
                 return None
             counted = frozenset(word for word in _as_counted(found) if len(word.split()) >= self.min_words)
             return counted - asked or counted
 
         return lambda response: read_response(response, keywords_of, self.cut_replies)
-
-    def with_weights(self) -> KeywordSettings:
-        """Return the settings as they are where groups may have several votes.
-
-        A share of all votes decides alone: a few groups without weight could reach a number of votes.
-        """
-        if self.beta is not None:
-            raise ValueError(
-                f"beta={self.beta} is a number of sources, and weights= gives sources several votes; leave "
-                "beta out: alpha is a share of all votes then"
-            )
-        return replace(self, other_threshold=replace(self.threshold, beta=None))
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""
@@ -128,14 +107,13 @@ class KeywordSettings(AbstainingSettings):
         return {
             "alpha": str(self.threshold.alpha),
             "beta": self.threshold.beta,
-            "least": self.threshold.least,
             "task": self.task,
             "final": self.final,
             "quorum": self.quorum,
             "disagreement": self.disagreement,
             "min_words": self.min_words,
             "extractor": extractor_fingerprint(self.extractor),  # type: ignore[arg-type]
-            "abstains": self.abstains.fingerprint,
+            "abstains": extractor_fingerprint(self.abstains),
             "cut_replies": self.cut_replies,
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations.counting.linear_forms import Counted, HoldsPerBudget, Votes
+from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
 
 Rows: TypeAlias = NDArray[np.int64]  # [keywords, groups], or [groups]
 Said = Sequence[Collection[str] | None]  # per group its keywords; None for one that abstained or failed
@@ -22,24 +23,19 @@ class Threshold:
     """The number of votes that keeps a keyword, compared exactly.
 
     Theorem. Let c(w) of n answering votes say w. Replaced groups say what the attacker likes. A kept keyword stays if
-    c'(w) >= alpha n' after every attack, or c'(w) >= beta after every one, and c'(w) >= least. Another one stays away,
-    one that nobody says included, if c'(w) < alpha n' and c'(w) < beta after every attack, or c'(w) < least after every
-    one. All are sums over groups (`linear_forms.py`): of q c'(w) - p n', alpha being p/q, a replaced group takes away
-    its own term and adds at worst -p, and against another keyword p - q, as alpha <= 1. So the worst groups are those
-    with the largest loss, and no set of groups is enumerated. Where groups have one vote each, one attack is the worst
-    against all conditions for w, and the radius is exact; with weights it is where there is no beta.
+    c'(w) >= alpha n' after every attack, or c'(w) >= beta after every one. Another one stays away, one that nobody says
+    included, if c'(w) < alpha n' and c'(w) < beta after every attack. All are sums over groups (`linear_forms.py`): of
+    q c'(w) - p n', alpha being p/q, a replaced group takes away its own term and adds at worst -p, and against another
+    keyword p - q, as alpha <= 1. So the worst groups are those with the largest loss, and no set of groups is
+    enumerated. One attack is the worst against all conditions for w, and the radius is exact.
 
     Attributes:
         alpha: a share of the answering votes, as the decimal number that was written: 0.3 of 10 is 3.
         beta: votes that are enough in any case; None for no such number.
-        least: votes that are needed in any case.
-        is_strict: True if more than `alpha` of the votes are needed.
     """
 
     alpha: Fraction
     beta: int | None
-    least: int = 1
-    is_strict: bool = False
 
     @classmethod
     def of(cls, alpha: float | Fraction, beta: int | None) -> Threshold:
@@ -53,33 +49,31 @@ class Threshold:
     @property
     def in_words(self) -> str:
         """The condition for keeping a keyword."""
-        more = "more than " if self.is_strict else ""
         most = "" if self.beta is None else f", {self.beta} at most"
-        least = f", {self.least} at least" if self.least > 1 else ""
-        return f"{more}{float(self.alpha):g} of those that answer{most}{least}"
+        return f"{float(self.alpha):g} of those that answer{most}"
 
     def needed(self, answering: int) -> int:
         """Return the smallest number of votes that keeps a keyword, of so many that answer."""
         p, q = self.alpha.numerator, self.alpha.denominator
-        share = p * answering // q + 1 if self.is_strict else -(-p * answering // q)
-        return max(share if self.beta is None else min(share, self.beta), self.least)
+        share = -(-p * answering // q)
+        return max(share if self.beta is None else min(share, self.beta), 1)
 
-    def _stay(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> HoldsPerBudget:
+    def _stay(self, rows: Rows, answering: Rows, most: int, pending: int) -> Holds:
         p, q = self.alpha.numerator, self.alpha.denominator
-        reached = votes.worst_case_sums(q * rows - p * answering, -p, most, pending) >= self.is_strict
-        count = votes.worst_case_sums(rows, 0, most, pending)
+        reached = worst_case_sums(q * rows - p * answering, -p, most, pending) >= 0
+        count = worst_case_sums(rows, 0, most, pending)
         if self.beta is not None:
             reached |= count >= self.beta
-        holds: HoldsPerBudget = np.all(reached & (count >= self.least), axis=0)
+        holds: Holds = np.all(reached & (count >= 1), axis=0)
         return holds
 
-    def _stay_away(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> HoldsPerBudget:
+    def _stay_away(self, rows: Rows, answering: Rows, most: int, pending: int) -> Holds:
         p, q = self.alpha.numerator, self.alpha.denominator
-        missed = votes.worst_case_sums(p * answering - q * rows, p - q, most, pending) >= (not self.is_strict)
-        count = -votes.worst_case_sums(-rows, -1, most, pending)
+        missed = worst_case_sums(p * answering - q * rows, p - q, most, pending) > 0
+        count = -worst_case_sums(-rows, -1, most, pending)
         if self.beta is not None:
             missed &= count < self.beta
-        holds: HoldsPerBudget = np.all(missed | (count < self.least), axis=0)
+        holds: Holds = np.all(missed | (count < 1), axis=0)
         return holds
 
 
@@ -88,28 +82,27 @@ class Tally(Counted):
     """The keywords of the groups, counted."""
 
     said: tuple[frozenset[str] | None, ...]
-    weights: tuple[int, ...]
     threshold: Threshold
 
     @classmethod
-    def of(cls, said: Said, threshold: Threshold, weights: Sequence[int] | None = None) -> Tally:
-        """Build the tally; weights are one each by default."""
-        sets = tuple(None if keywords is None else frozenset(keywords) for keywords in said)
-        return cls(sets, tuple(weights or [1] * len(sets)), threshold)
+    def of(cls, said: Said, threshold: Threshold) -> Tally:
+        """Build the tally."""
+        return cls(tuple(None if keywords is None else frozenset(keywords) for keywords in said), threshold)
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return len(self.said)
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
         """c(w), the votes of each keyword."""
-        counts: dict[str, int] = {}
-        for keywords, weight in zip(self.said, self.weights, strict=True):
-            for keyword in keywords or ():
-                counts[keyword] = counts.get(keyword, 0) + weight
-        return counts
+        return Counter(keyword for keywords in self.said for keyword in keywords or ())
 
     @cached_property
     def answering(self) -> int:
         """The votes of groups that answer (n)."""
-        return sum(weight for keywords, weight in zip(self.said, self.weights, strict=True) if keywords is not None)
+        return sum(keywords is not None for keywords in self.said)
 
     @cached_property
     def needed(self) -> int:
@@ -121,8 +114,8 @@ class Tally(Counted):
         """The keywords that are kept, sorted."""
         return tuple(sorted(keyword for keyword, count in self.counts.items() if count >= self.needed))
 
-    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
-        """Tell for each r, or each budget, whether the same keywords are kept."""
+    def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
+        """Tell for each r whether the same keywords are kept."""
         sayers: dict[str, list[int]] = {}
         for group, keywords in enumerate(self.said):
             for keyword in keywords or ():
@@ -131,8 +124,8 @@ class Tally(Counted):
         others = {(), *(tuple(groups) for keyword, groups in sayers.items() if keyword not in self.kept)}
         answering = np.array([keywords is not None for keywords in self.said], np.int64)
         groups, rule = len(self.said), self.threshold
-        holds: HoldsPerBudget = rule._stay(_rows(own, groups), answering, votes, most, pending)
-        holds &= rule._stay_away(_rows(others, groups), answering, votes, most, pending)
+        holds: Holds = rule._stay(_rows(own, groups), answering, most, pending)
+        holds &= rule._stay_away(_rows(others, groups), answering, most, pending)
         holds[0] |= pending == 0
         return holds
 

@@ -69,12 +69,12 @@ def voting_plan(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
     """Ask each group alone which option it chooses; the option with most votes wins."""
     choices = inputs.choices or ()
 
-    def count_of_votes(found: Sequence[int | None], votes: Sequence[int]) -> Count[int]:
-        return Count(tuple(found), tuple(votes), RULE)
+    def count_of_votes(found: Sequence[int | None], pending: int) -> Count[int]:
+        return Count(tuple(found), RULE)
 
     prompts = settings.isolated_prompts(inputs.query, inputs.groups, choices)
     heard = yield from ask_groups(inputs, prompts, settings.reading(choices), settings.quorum_rule, count_of_votes)
-    count = count_of_votes(heard.found, heard.votes)
+    count = count_of_votes(heard.found, heard.pending)
     winner = count.winner
 
     def said(vote: int) -> dict[str, Any]:
@@ -158,7 +158,6 @@ class MajorityVoting(TextDefense):
         >>> answer.text, answer.choice, answer.radius
     """
 
-    takes_weights = True
     decides_early = True
     settings_type = VotingSettings
     settings: VotingSettings

@@ -20,13 +20,15 @@ from robustrag_integrations.certification.metrics import METRICS, metric_of
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.evaluation.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.evaluation.attacks.planning import RANKS
+from robustrag_integrations.evaluation.data.questions import TASKS, EvalTask
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.providers import NamedModel
-from robustrag_integrations.text.prompts import TASKS, Task, check_exemplars
+from robustrag_integrations.text.prompts import Task, check_exemplars
 
 MODES: tuple[AttackMode, ...] = get_args(AttackMode)
-_RULES = tuple(name for name in RULES if name not in ("weights", "below", "allow_sole_source"))
+TASK_OF: Mapping[EvalTask, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
+_RULES = tuple(name for name in RULES if name not in ("below", "allow_sole_source"))
 
 DEFAULTS: Mapping[str, Any] = {
     "data": ["demo"],
@@ -62,16 +64,16 @@ def settings_known(defense: str) -> tuple[str, ...]:
     return (*own, *rules, "exemplars")
 
 
-def tasks_known(defense: str) -> tuple[Task, ...]:
+def tasks_known(defense: str) -> tuple[EvalTask, ...]:
     """The tasks that a defence can be used for."""
-    return entry_of(defense).tasks
+    return tuple(task for task in TASKS if TASK_OF[task] in entry_of(defense).tasks)
 
 
 @dataclass(frozen=True)
 class PlannedAttack(AttackSpec):
     """An attack of a configuration, and the tasks it is run on."""
 
-    tasks: tuple[Task, ...] = TASKS
+    tasks: tuple[EvalTask, ...] = TASKS
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class DataSpec:
     """A data set: `demo`, `demo-lists` or a file, and its task (None for its own)."""
 
     source: str
-    task: Task | None = None
+    task: EvalTask | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class DefenseSpec:
 
     name: str
     settings: Mapping[str, tuple[Any, ...]]
-    tasks: tuple[Task, ...]
+    tasks: tuple[EvalTask, ...]
     label: str | None = None  # its name in tables
 
 
@@ -110,7 +112,7 @@ class EvalConfig:
     defenses: tuple[DefenseSpec, ...]
     attacks: tuple[PlannedAttack, ...]
     top_k: tuple[int | None, ...]
-    tasks: tuple[Task, ...]
+    tasks: tuple[EvalTask, ...]
     limit: int | None
     certify: CertifySpec | None
     judge: NamedModel | None

@@ -9,8 +9,7 @@ isolation probe found the kernels over all rows exact.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import torch
@@ -23,7 +22,6 @@ from robustrag_integrations.models.local.language_model import CausalLM, MaskRul
 from robustrag_integrations.models.local.token_trees import LocalTree, TokenTrie, known_noise
 
 R = TypeVar("R", bound="_Rows")
-STRING_TOKENS = 256  # tokens of strings that are read in one pass; each has its logits
 
 
 class Opened(NamedTuple):
@@ -67,7 +65,6 @@ class SinglePrompt(_Rows):
         rest: the token ids of the rest, at least one.
         room: columns for what comes after the prompt: strings to be scored, the answer.
         at_once: number of tokens that are read in one forward pass.
-        keep: gets the keys and values of the whole once it is read.
     """
 
     def __init__(
@@ -79,10 +76,9 @@ class SinglePrompt(_Rows):
         *,
         at_once: int,
         room: int = 0,
-        keep: Callable[[KeyValues], None] | None = None,
     ) -> None:
         super().__init__(lm, rules)
-        self._prefix, self._rest, self._at_once, self._keep = prefix, tuple(rest), at_once, keep
+        self._prefix, self._rest, self._at_once = prefix, tuple(rest), at_once
         self.cache = BatchKVCache(1, (prefix.tokens if prefix else 0) + len(rest) + room)
 
     def key_values(self) -> KeyValues:
@@ -92,7 +88,9 @@ class SinglePrompt(_Rows):
     @torch.inference_mode()
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the rest of the prompt and, in the same pass, all strings to be scored, side by side."""
-        self._begin()
+        with memory_explained():
+            if self._prefix:
+                self.cache.put(0, self._prefix.layers)
         parts = -(-len(self._rest) // self._at_once)
         step = -(-len(self._rest) // parts)
         *before, last = range(0, len(self._rest), step)
@@ -103,38 +101,13 @@ class SinglePrompt(_Rows):
         trie = TokenTrie(string[:-1] for string in strings)
         logits = self._extend(self._rest[last:], trie)
         self.cache.advance(-len(trie))
-        if self._keep is not None:
-            self._keep(self.key_values())
         along = (_along(logits[0], trie, string[:-1]) for string in strings)
         return Opened(logits[:, 0], _spelled(along, strings, logits.device))
-
-    @torch.inference_mode()
-    def behind(self, strings: Sequence[Sequence[int]]) -> Iterator[torch.Tensor]:
-        """Read strings behind the prompt, of which all but the last token is known, many in one pass.
-
-        It yields per string the [1 + length, V] float32 logits of what follows the prompt and each token.
-        """
-        self._begin()
-        left = list(strings)
-        while left:
-            stop_if_cancelled()
-            ends = accumulate(map(len, left))
-            part = left[: max(1, sum(end <= STRING_TOKENS for end in ends))]
-            trie = TokenTrie(part)
-            logits = self._extend(self._rest, trie)[0]
-            self.cache.advance(-len(self._rest) - len(trie))
-            yield from (_along(logits, trie, string) for string in part)
-            del left[: len(part)]
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token; return the [1, V] float32 logits of the one after it."""
         return self._extend(tokens)[:, -1]
-
-    def _begin(self) -> None:
-        with memory_explained():
-            if self._prefix:
-                self.cache.put(0, self._prefix.layers)
 
     def _extend(self, tokens: Sequence[int], trie: TokenTrie | None = None) -> torch.Tensor:
         """Read tokens and a trie behind them; return the [1, 1 + nodes, V] float32 logits of what follows them."""
@@ -175,17 +148,14 @@ class PlainPrompt(_Rows):
     @torch.inference_mode()
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the prompt, and score strings that may follow, given as tokens."""
-        first, *behind = self.behind([(), *(string[:-1] for string in strings)])
-        return Opened(first, _spelled(behind, strings, first.device))
-
-    @torch.inference_mode()
-    def behind(self, strings: Sequence[Sequence[int]]) -> Iterator[torch.Tensor]:
-        """Read the prompt, and strings behind it; per string, the [1 + length, V] logits as of a `SinglePrompt`."""
         stop_if_cancelled()
         first = self._read(self._ids, keep=1)[0]
+        behind = []
         for string in strings:
             stop_if_cancelled()
-            yield torch.cat([first, self.fork()._read(string, keep=len(string))[0]]) if string else first
+            more = [self.fork()._read(string[:-1], keep=len(string) - 1)[0]] if len(string) > 1 else []
+            behind.append(torch.cat([first, *more]))
+        return Opened(first, _spelled(behind, strings, first.device))
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:

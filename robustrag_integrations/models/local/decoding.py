@@ -1,4 +1,4 @@
-"""What batches are read for: greedy texts, decoding sessions, and how likely given replies are."""
+"""What batches are read for: greedy texts and decoding sessions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from robustrag_integrations.models.base import (
     Distributions,
     Opening,
     Response,
-    Scores,
     TokenCodec,
 )
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
-from robustrag_integrations.models.local.batches import Batch, PlainPrompt, PromptRows, SinglePrompt
+from robustrag_integrations.models.local.batches import Batch, PromptRows
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.token_trees import as_numpy, known_noise, leads
-from robustrag_integrations.models.reply import LOWEST, Ending, Piece
+from robustrag_integrations.models.reply import Ending, Piece
 
 Watch = Callable[[torch.Tensor], None]  # sees the [rows, V] logits of every step
 
@@ -44,7 +43,7 @@ class GreedyWriter:
         """Answer all prompts as one batch; one with a token whose lead other shapes could turn is asked again alone."""
         if len(prompts) == 1:
             return [self.alone(prompts[0])]
-        batch, _ = self.reader.together(prompts, longest, self.max_new_tokens, keep=True)
+        batch, _ = self.reader.together(prompts, longest, self.max_new_tokens)
         apart = not isinstance(batch, PromptRows) or not known_noise(self.reader.lm)
         noise = 0.0 if apart else LEAST_NOISE  # a few rows may not have shown the probe all of it
         return [
@@ -144,33 +143,3 @@ class LocalSession(DecodingSession):
     def tree(self) -> DecodingTree | None:
         """Return a tree of many continuations per forward pass, where its float noise is known and the only one."""
         return None if self._noise else self._batch.tree()
-
-
-@torch.inference_mode()
-def reply_scores(
-    prompt: SinglePrompt | PlainPrompt, texts: Sequence[Sequence[Sequence[int]]], ends: Sequence[int]
-) -> Scores | None:
-    """Return the log-probability of each text as the whole reply to a prompt: the sum over its spellings.
-
-    Args:
-        prompt: the prompt, not read yet.
-        texts: per text, the token sequences that spell it; one without any has the lowest score.
-        ends: the tokens that may end a reply.
-    """
-    spelled = list(dict.fromkeys(tuple(tokens) for ways in texts for tokens in ways))
-    stops = torch.tensor(list(ends))
-    known: dict[tuple[int, ...], float] = {}
-    for tokens, logits in zip(spelled, prompt.behind(spelled), strict=True):
-        logprobs = logits.double().log_softmax(-1).cpu()
-        said = sum(float(logprobs[at, token]) for at, token in enumerate(tokens))
-        known[tokens] = said + float(logprobs[-1, stops].logsumexp(-1))
-    if any(map(math.isnan, known.values())):
-        return None
-    return [_sum([known[tuple(tokens)] for tokens in ways]) for ways in texts]
-
-
-def _sum(logprobs: Sequence[float]) -> float:
-    """Add probabilities that are given as logarithms."""
-    most = max(logprobs, default=LOWEST)
-    total = most if most <= LOWEST else most + math.log(math.fsum(math.exp(value - most) for value in logprobs))
-    return min(0.0, max(LOWEST, total))

@@ -96,20 +96,8 @@ class PromptEncoder:
 
     def abstentions(self) -> tuple[tuple[int, ...], ...]:
         """Return the token sequences that spell the abstention string, with and without a leading space."""
-        return self._spellings([" " + ABSTENTION, ABSTENTION])
-
-    def spellings(self, text: str) -> tuple[tuple[int, ...], ...]:
-        """Return the token sequences that spell a reply: with a leading space, too, unless the prompt ends in one."""
-        if not text.strip():
-            return ()
-        return self._spellings([text] if self.frame.after[-1:].isspace() else [" " + text, text])
-
-    def _spellings(self, texts: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-        return tuple(dict.fromkeys(tuple(read) for read in self._read(texts) if read))
-
-    def first_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
-        """Return the different tokens that texts begin with."""
-        return tuple(dict.fromkeys(read[0] for read in self._read(texts) if read))
+        read = self._read([" " + ABSTENTION, ABSTENTION])
+        return tuple(dict.fromkeys(tuple(tokens) for tokens in read if tokens))
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ from robustrag_integrations.models.base import (
     FinalAnswers,
     Response,
     Role,
-    Scores,
     TextModel,
     TokenCodec,
 )
@@ -37,8 +36,8 @@ try:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from robustrag_integrations.models.local.cancellation import in_cancellable_thread, stop_if_cancelled
-    from robustrag_integrations.models.local.decoding import GreedyWriter, LocalSession, Watch, reply_scores
+    from robustrag_integrations.models.local.cancellation import in_cancellable_thread
+    from robustrag_integrations.models.local.decoding import GreedyWriter, LocalSession, Watch
     from robustrag_integrations.models.local.final_answers import BatchedFinals
     from robustrag_integrations.models.local.isolation import in_words
     from robustrag_integrations.models.local.language_model import CausalLM
@@ -68,7 +67,7 @@ class LocalModel(TextModel, DecodingModel):
         template_options: variables of the chat template, such as `{"enable_thinking": True}`; these take precedence.
         name: the model's name in reports.
         share_prefixes: True if what prompts begin with is read once, where the architecture allows it.
-        prefix_cache_bytes: bytes of such prefixes, and in what is left of the last prompts, kept between calls.
+        prefix_cache_bytes: bytes of such prefixes that are kept between calls.
         prefill_tokens: number of tokens read in one forward pass, which bounds the memory that activations take.
     """
 
@@ -236,34 +235,6 @@ class LocalModel(TextModel, DecodingModel):
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
         """Run a blocking call in a thread; when the caller is cancelled, it stops at the next prompt or token."""
         return await in_cancellable_thread(call, *args)
-
-    @property
-    def can_score(self) -> bool:
-        """True unless the chat template begins replies with reasoning, or nothing ends one."""
-        return self._encoder.frame.reasons is None and bool(self._codec.ends or self.writer.stop)
-
-    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """Read each text behind each prompt; prompts that `generate` read just before are not read again.
-
-        A text of more tokens than `max_new_tokens`, or of none, is no whole reply: it has the lowest score, -10,000.
-        """
-        if not self.can_score:
-            return [None] * len(prompts)
-        if not prompts or not texts:
-            return [[] for _ in prompts]
-        encoded, _ = self._encode(prompts, "isolated", self._max_new_tokens)
-        spelled = [self._encoder.spellings(text) for text in texts]
-        readable = [[s for s in ways if len(s) < self._max_new_tokens] for ways in spelled]
-        ends = (*sorted(self._codec.ends), *self._encoder.first_tokens(self.writer.stop))
-        found: dict[Encoded, Scores | None] = {}
-        for prompt in dict.fromkeys(encoded):
-            stop_if_cancelled()
-            found[prompt] = reply_scores(self._reader.behind(prompt), readable, ends)
-        return [found[prompt] for prompt in encoded]
-
-    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """`score` in a thread; cancelling it stops it at the next prompt."""
-        return await self.in_thread(self.score, prompts, texts)
 
     def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """Yield the greedy answer to one prompt, token by token, then its usage and whether it was cut."""

@@ -14,13 +14,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import torch
 
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.models.local.batches import (
-    STRING_TOKENS,
     Batch,
     PlainPrompt,
     PromptRows,
@@ -47,7 +45,7 @@ _LONG = 160  # of a long one: some layers join tokens by fours, others by 128
 
 
 class PrefixStore:
-    """The most recently used prefixes of one model, and the last prompts in the room that these leave: `limit` bytes.
+    """The most recently used prefixes of one model: `limit` bytes.
 
     What is kept goes with the weights that made it. Safe to use from several threads.
     """
@@ -55,41 +53,33 @@ class PrefixStore:
     def __init__(self, lm: CausalLM, limit: int) -> None:
         self._lm, self._limit = lm, limit
         self._prefixes: OrderedDict[tuple[Weights, Tokens], KeyValues] = OrderedDict()
-        self._prompts: OrderedDict[tuple[Weights, Tokens], KeyValues] = OrderedDict()
         self._lock = threading.Lock()
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._prefixes.clear()
-            self._prompts.clear()
 
-    def find(self, tokens: Tokens, weights: Weights, *, whole: bool = False) -> KeyValues | None:
-        """Return the keys and values that these weights made of a prefix, or of a whole prompt, if they were kept."""
-        kept = self._prompts if whole else self._prefixes
+    def find(self, tokens: Tokens, weights: Weights) -> KeyValues | None:
+        """Return the keys and values that these weights made of a prefix, if they were kept."""
         with self._lock:
-            if (weights, tokens) in kept:
-                kept.move_to_end((weights, tokens))
-            return kept.get((weights, tokens))
+            if (weights, tokens) in self._prefixes:
+                self._prefixes.move_to_end((weights, tokens))
+            return self._prefixes.get((weights, tokens))
 
-    def keep(self, tokens: Tokens, read: KeyValues, weights: Weights, *, whole: bool = False) -> None:
-        """Keep what these weights made of a prefix, or of a whole prompt (a copy), unless they changed since.
-
-        What was used longest ago is dropped for it, prompts first.
-        """
+    def keep(self, tokens: Tokens, read: KeyValues, weights: Weights) -> None:
+        """Keep what these weights made of a prefix, unless they changed since; what was used longest ago goes."""
         if read.nbytes > self._limit or weights != self._lm.fingerprint():
             return
-        if whole:
-            read = KeyValues(tuple((keys.clone(), values.clone()) for keys, values in read.layers), read.tokens)
         with self._lock:
-            (self._prompts if whole else self._prefixes)[weights, tokens] = read
+            self._prefixes[weights, tokens] = read
             while self.nbytes > self._limit:
-                (self._prompts or self._prefixes).popitem(last=False)
+                self._prefixes.popitem(last=False)
 
     @property
     def nbytes(self) -> int:
         """Bytes of keys and values that are kept."""
-        return sum(kept.nbytes for kept in (*self._prefixes.values(), *self._prompts.values()))
+        return sum(kept.nbytes for kept in self._prefixes.values())
 
 
 @dataclass(frozen=True)
@@ -129,41 +119,20 @@ class PromptReader:
         self.probe.forget()
         self._repeats.clear()
 
-    def alone(self, prompt: Encoded, room: int, *, keep: bool = False) -> SinglePrompt | PlainPrompt:
-        """Lay out one prompt, at its own length, with room for so many tokens; `keep` what is read for `behind`."""
+    def alone(self, prompt: Encoded, room: int) -> SinglePrompt | PlainPrompt:
+        """Lay out one prompt, at its own length, with room for so many tokens."""
         rules = self._checked_rules()
         if isinstance(rules, str):
             return PlainPrompt(self.lm, prompt.ids)
-        return self._single(rules, prompt, _Known(self.lm.fingerprint()), room, keep=keep)
+        return self._single(rules, prompt, _Known(self.lm.fingerprint()), room)
 
-    def behind(self, prompt: Encoded) -> SinglePrompt | PlainPrompt:
-        """Lay out one prompt for strings to be read behind it; what was kept of it is not read again.
-
-        Its last token is read with the strings. The numbers are the same whether it was kept or not.
-        """
-        rules = self._checked_rules()
-        if isinstance(rules, str):
-            return PlainPrompt(self.lm, prompt.ids)
-        known = _Known(self.lm.fingerprint())
-        read = self.prefixes.find(prompt.ids, known.weights, whole=True)
-        if read is None:
-            alone = self._single(rules, prompt, known, 0)
-            alone.open()
-            read = alone.key_values()
-        layers = tuple((keys[:, :, :-1], values[:, :, :-1]) for keys, values in read.layers)
-        begun = KeyValues(layers, read.tokens - 1)
-        return SinglePrompt(self.lm, rules, begun, prompt.ids[-1:], room=STRING_TOKENS, at_once=self._at_once)
-
-    def together(
-        self, prompts: Sequence[Encoded], longest: Sequence[int], room: int, *, keep: bool = False
-    ) -> tuple[Batch, Isolation]:
+    def together(self, prompts: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, Isolation]:
         """Lay out prompts as rows of one batch, or in batches of one where no other way is exact.
 
         Args:
             prompts: the prompts to read.
             longest: per prompt, the most tokens that it could have had, whatever its passage; shapes follow from these.
             room: number of tokens that may come after the prompts.
-            keep: True to keep what is read for `behind`.
         """
         rules, count = self._checked_rules(), len(prompts)
         if isinstance(rules, str):
@@ -174,10 +143,10 @@ class PromptReader:
             isolation = self.probe.steps(rules, count, columns, max(longest))
             if isolation.exact:
                 known = _Known(self.lm.fingerprint())
-                read = {p: self._single(rules, p, known, room, keep=keep) for p in dict.fromkeys(prompts)}
+                read = {p: self._single(rules, p, known, room) for p in dict.fromkeys(prompts)}
                 rows = [read[p] for p in prompts]
                 return PromptRows(self.lm, rules, count, isolation.padded, columns, rows), isolation
-        return SeparateBatches([self.alone(prompt, room, keep=keep) for prompt in prompts]), isolation
+        return SeparateBatches([self.alone(prompt, room) for prompt in prompts]), isolation
 
     def behind_common_prefix(self, prompts: Sequence[Encoded], room: int) -> PromptRows:
         """Lay out prompts as rows of one batch, behind all that they begin with; nothing is probed."""
@@ -193,14 +162,11 @@ class PromptReader:
         rows = [self._single(rules, p, known, room) for p in laid]
         return PromptRows(self.lm, rules, len(rows), len(rows), max(lengths) + room, rows)
 
-    def _single(
-        self, rules: MaskRules, prompt: Encoded, known: _Known, room: int, *, keep: bool = False
-    ) -> SinglePrompt:
+    def _single(self, rules: MaskRules, prompt: Encoded, known: _Known, room: int) -> SinglePrompt:
         """Lay out a prompt behind its prefix."""
         prefix = self._read_before(rules, prompt, known)
-        kept = partial(self.prefixes.keep, prompt.ids, weights=known.weights, whole=True) if keep else None
         rest = prompt.ids[prompt.shared :]
-        return SinglePrompt(self.lm, rules, prefix, rest, room=room, at_once=self._at_once, keep=kept)
+        return SinglePrompt(self.lm, rules, prefix, rest, room=room, at_once=self._at_once)
 
     def _read_before(self, rules: MaskRules, prompt: Encoded, known: _Known) -> KeyValues | None:
         """Read a prompt's prefix: the part of all questions, then that of this question."""

@@ -8,47 +8,29 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, Passage, Response, RobustAnswer
-from robustrag_integrations.models.base import Scores
-from robustrag_integrations.text.prompts import ABSTENTION, Prompt
+from robustrag_integrations.text.prompts import ABSTENTION
 
 SURE, UNSURE = (-0.01,), (-3.0,)
 Reply = str | Response | None
 
 
 class Model(CallableModel):
-    """Replies to "text 0", "text 1", ... in order; `likelier` is per text the answer that a runoff prefers."""
+    """Replies to "text 0", "text 1", ... in order."""
 
-    def __init__(self, replies: Sequence[Reply], likelier: Sequence[str | None] | None = None) -> None:
-        self._likelier, self.scored = likelier, 0
-
+    def __init__(self, replies: Sequence[Reply]) -> None:
         def reply(prompt: str) -> str | Response:
             found = next(reply for place, reply in enumerate(replies) if f"text {place}." in prompt)
             return ABSTENTION if found is None else found
 
         super().__init__(reply)
 
-    @property
-    def can_score(self) -> bool:
-        return self._likelier is not None
-
-    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        self.scored += 1
-        assert self._likelier is not None
-        found: list[Scores | None] = []
-        for prompt in prompts:
-            liked = next(answer for place, answer in enumerate(self._likelier) if f"text {place}." in prompt.text)
-            found.append(None if liked is None else [-1.0 if text == liked else -4.0 for text in texts])
-        return found
-
 
 def passages(count: int) -> list[Passage]:
     return [Passage(f"text {place}.", source=f"{place}.md") for place in range(count)]
 
 
-def ask(
-    replies: Sequence[Reply], question: str = "Which?", likelier: Sequence[str | None] | None = None, **settings: Any
-) -> RobustAnswer:
-    made = ConsensusAggregation(Model(replies, likelier), **settings)
+def ask(replies: Sequence[Reply], question: str = "Which?", **settings: Any) -> RobustAnswer:
+    made = ConsensusAggregation(Model(replies), **settings)
     return made.answer(question, passages(len(replies)))
 
 
@@ -194,35 +176,6 @@ def test_unsure_replies_abstain_where_they_are_told_to_and_are_still_named() -> 
     strict = ask(replies, unsure="abstain", sure_from=1.0)
     assert (strict.abstained, statuses(strict)) == (True, "uuuuu")
     assert ask(["a", "a", "b"], unsure="abstain").text == "a"  # nothing is known: nobody is unsure
-
-
-A_TIE = ["Yoke", "Yoke", "Xylo", "Xylo", "Zulu"]
-
-
-async def test_a_runoff_settles_a_tie_where_the_model_can_tell() -> None:
-    likelier = ["Yoke", "Yoke", "Yoke", "Yoke", "Xylo"]
-    model = Model(A_TIE, likelier)
-    made = ConsensusAggregation(model)
-    answer = made.answer("Which?", passages(5))
-    assert (answer.text, answer.abstained, answer.radius, statuses(answer)) == ("Xylo", False, 0, "ddssd")
-    assert model.scored == 1
-    assert answer.evidence["runoff"] is True
-    assert any(
-        "a tie, settled by the answer that more of the other sources find likelier" in w for w in answer.warnings
-    )
-    assert [d.text for d in answer.dissent] == ["Yoke", "Zulu"]
-    assert answer == await made.aanswer("Which?", passages(5))
-    stream = made.stream("Which?", passages(5))
-    assert ("".join(stream), stream.answer) == ("Xylo", answer)
-    pieces = made.astream("Which?", passages(5))
-    assert ("".join([piece async for piece in pieces]), pieces.answer) == ("Xylo", answer)
-
-
-def test_a_runoff_is_no_answer_where_nobody_or_as_many_prefer_either() -> None:
-    assert ask(A_TIE, likelier=[None] * 5).text == "Sources disagree: Yoke (0.md, 1.md); Xylo (2.md, 3.md)"
-    assert ask([*A_TIE, "q"], likelier=["Xylo"] * 5 + ["Yoke"]).abstained
-    assert ask(A_TIE, likelier=["Xylo"] * 5, runoff="never").abstained
-    assert ask(A_TIE, likelier=["Xylo"] * 5, agreement="majority").abstained
 
 
 @pytest.mark.parametrize("levels", [(SURE, UNSURE), (UNSURE, SURE)])

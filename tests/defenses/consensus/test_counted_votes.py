@@ -1,4 +1,4 @@
-"""The radius of a consensus whose copies have one vote, or whose groups have several: by brute force."""
+"""The radius of a consensus whose copies have one vote: by brute force."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOVES = {
     "D": Move(""),
     "e": Move("Xylo"),
     "f": Move("Xylo Yew"),
-    "g": Move("Zulu", favours="zulu"),
+    "g": Move("Zulu"),
 }
 TEXTS = [*MOVES]
 AGREEING = [8, 1, 1, 1, 8, 0, 8, 1, 1]
@@ -34,11 +34,9 @@ def ask(texts: Sequence[str], **rules: Any) -> RobustAnswer:
     return made.answer("q", [Passage(text, source=f"s{i}") for i, text in enumerate(texts)])
 
 
-def attacks(weights: Sequence[int], radius: int, count: int, rng: random.Random) -> list[dict[int, str]]:
-    """Some of the ways to replace groups of up to `radius` votes together."""
-    sizes = range(1, min(radius, 3) + 1)
-    chosen = [p for n in sizes for p in itertools.combinations(range(len(weights)), n)]
-    chosen = [places for places in chosen if sum(weights[i] for i in places) <= radius]
+def attacks(groups: int, radius: int, count: int, rng: random.Random) -> list[dict[int, str]]:
+    """Some of the ways to replace up to `radius` groups together."""
+    chosen = [p for n in range(1, min(radius, 3) + 1) for p in itertools.combinations(range(groups), n)]
     return [{place: rng.choice(TEXTS) for place in rng.choice(chosen)} for _ in range(count)] if chosen else []
 
 
@@ -47,7 +45,7 @@ def replaced(texts: Sequence[str], new: dict[int, str]) -> list[str]:
 
 
 def stays(seen: RobustAnswer, replaced: int, answer: RobustAnswer) -> bool:
-    """Whether the answer is the promised one after so many votes were replaced: to the letter, or by its key."""
+    """Whether the answer is the promised one after so many groups were replaced: to the letter, or by its key."""
     return shown(answer) == seen.text if replaced <= (seen.radius_verbatim or 0) else same(shown(answer), seen.text)
 
 
@@ -65,21 +63,7 @@ def test_no_attack_within_the_radius_changes_a_consensus_whose_copies_have_one_v
         clean = rng.choices(TEXTS, AGREEING, k=rng.randint(6, 8))
         seen = ask(clean, copies="one_vote", unsure=unsure)
         worlds += seen.radius > 0
-        for new in attacks([1] * len(clean), seen.radius, 30, rng):
+        for new in attacks(len(clean), seen.radius, 30, rng):
             answer = ask(replaced(clean, new), copies="one_vote", unsure=unsure)
             assert stays(seen, len(new), answer), (clean, new)
     assert worlds > 10
-
-
-def test_no_attack_within_the_radius_changes_a_consensus_of_weighted_groups() -> None:
-    rng, worlds = random.Random(2), 0
-    for _ in range(60):
-        clean = rng.choices(TEXTS, AGREEING, k=rng.randint(4, 7))
-        weights = {f"s{i}": rng.choice([1, 1, 2, 3, 5]) for i in range(len(clean))}
-        seen = ask(clean, weights=weights)
-        assert seen.radius_unit == "votes"
-        worlds += seen.radius > 0
-        for new in attacks([*weights.values()], seen.radius, 20, rng):
-            votes = sum(weights[f"s{place}"] for place in new)
-            assert stays(seen, votes, ask(replaced(clean, new), weights=weights)), (clean, weights, new)
-    assert worlds > 20

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, Passage
+from robustrag_integrations import CallableModel, KeywordAggregation, Passage
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.models.base import Response
 
@@ -16,9 +16,7 @@ SAME = ["Tarsk"] * 5
 Final = str | Response | Exception
 
 
-def defense(
-    replies: list[str], says: Final | Callable[[str], str], method: Any = KeywordAggregation, **more: Any
-) -> Any:
+def defense(replies: list[str], says: Final | Callable[[str], str], **more: Any) -> Any:
     """What the groups say, and what the model says at the end."""
 
     def model(prompt: str) -> Any:
@@ -28,8 +26,7 @@ def defense(
             raise said
         return said(prompt) if callable(said) else said
 
-    own = {"alpha": 0.8, "beta": 4} if method is KeywordAggregation else {}
-    return method(CallableModel(model), **{**own, **more})
+    return KeywordAggregation(CallableModel(model), **{"alpha": 0.8, "beta": 4, **more})
 
 
 def ask(replies: list[str], says: Any = "", question: str = "Which metals?", **more: Any) -> Any:
@@ -66,14 +63,11 @@ def test_where_nothing_is_kept_nobody_is_asked_and_people_are_told_who_says_what
     assert ask(["a1", "b2", "c3"], final="never", disagreement="abstain").text == "I don't know"
 
 
-@pytest.mark.parametrize("method", [KeywordAggregation, ConsensusAggregation])
-def test_a_long_answer_is_written_of_the_phrases_that_most_carry(method: Any) -> None:
+def test_a_long_answer_is_written_of_the_phrases_that_most_carry() -> None:
     replies = ["red mill, built in 1871"] * 3 + ["the red mill, a lie of mine"] * 2
-    own = {"alpha": None, "beta": None} if method is KeywordAggregation else {}
+    own: dict[str, Any] = {"alpha": None, "beta": None, "task": "long_form"}
     asked: list[str] = []
-    answer = ask(
-        replies, lambda p: asked.append(p) or "The red mill.", "Tell me.", method=method, task="long_form", **own
-    )
+    answer = ask(replies, lambda p: asked.append(p) or "The red mill.", "Tell me.", **own)
     assert (answer.text, answer.evidence["retained"], answer.model_calls) == (
         "The red mill.",
         ["built in 1871", "red mill"],
@@ -81,7 +75,7 @@ def test_a_long_answer_is_written_of_the_phrases_that_most_carry(method: Any) ->
     )
     assert "lie of mine" not in asked[0]
     assert answer.radius == 0
-    whole = ask(["red mill, built in 1871"] * 5, "The red mill.", "Tell me.", method=method, task="long_form", **own)
+    whole = ask(["red mill, built in 1871"] * 5, "The red mill.", "Tell me.", **own)
     assert whole.radius == 2
 
 

@@ -39,7 +39,7 @@ class Scores(NamedTuple):
 
 # At least so many, but of lies at most.
 FLOORS = {
-    ("0.5b", "consensus"): Scores(13, 8, 5, 13, 0, 0),
+    ("0.5b", "consensus"): Scores(13, 8, 4, 13, 0, 0),
     ("0.5b", "keyword"): Scores(17, 4, 0, 16, 3, 0),
     ("1.5b", "consensus"): Scores(17, 11, 6, 15, 0, 3),
     ("1.5b", "keyword"): Scores(25, 4, 0, 21, 10, 3),
