@@ -14,7 +14,13 @@ FILES = {
     path.relative_to(FOLDER / "documents").as_posix(): path.read_text(encoding="utf-8")
     for path in (FOLDER / "documents").rglob("*.*")
 }
-ROWS = [json.loads(line) for line in (FOLDER / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def rows_of(file: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (FOLDER / file).read_text(encoding="utf-8").splitlines()]
+
+
+ROWS = rows_of("questions.jsonl")
 ANSWERABLE = [row for row in ROWS if row["kind"] != "unanswerable"]
 MISSED = {"table-4", "amount-4"}
 
@@ -33,3 +39,18 @@ def test_the_passages_are_those_that_are_found_and_hold_the_answers() -> None:
         if not any(p["source"] in row["files"] and holds_answer(p["text"], evidence(row)) for p in row["passages"])
     }
     assert missed == MISSED
+
+
+def test_an_upload_holds_what_the_handbook_does_not() -> None:
+    handbook = "\n".join(FILES.values())
+    for row in rows_of("uploads.jsonl"):
+        for file in row["files"]:
+            assert holds_answer((FOLDER / file).read_text(encoding="utf-8"), row["answer"]), row["id"]
+        assert not holds_answer(handbook, [row["answer"][0]]), row["id"]
+
+
+def test_the_points_of_a_long_answer_stand_in_its_files() -> None:
+    points = runpy.run_path(str(FOLDER / "uploads.py"))["points"]
+    for row in rows_of("long.jsonl"):
+        assert points("\n".join(FILES[file] for file in row["files"]), row) == 1, row["id"]
+        assert points(row["incorrect"], row) < 0.5, row["id"]
