@@ -13,6 +13,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -108,22 +109,51 @@ def in_one_line(error: BaseException, secrets: Iterable[str] = ()) -> str:
 
 
 def presentable(error: BaseException, secrets: Iterable[str] = ()) -> Exception:
-    """Return the exception if it shows no credential; otherwise a ModelError with its text redacted.
+    """Return the exception if it shows no credential; otherwise one of its class with its words redacted.
 
-    A ModelError also replaces what is not an `Exception`, such as the panics of libraries in Rust.
+    Retries and fallbacks choose by the class. Of its attributes numbers and texts are kept, and no request or response,
+    which have headers. A ModelError replaces what no exception can be made of, and what is not an `Exception`, such as
+    the panics of libraries in Rust.
 
     Raise the result outside the `except` clause: inside, Python would chain the original to it.
     """
     known = tuple(secrets)
     said = "".join(_said(error))
-    if isinstance(error, Exception) and redacted(said, known) == said:
-        return error
+    if isinstance(error, Exception):
+        if redacted(said, known) == said:
+            return error
+        try:
+            return _redacted(error, known)
+        except INTERRUPTS:
+            raise
+        except BaseException:  # noqa: S110 - a class that makes no object without its own arguments
+            pass
     return ModelError(in_one_line(error, known))
+
+
+def _redacted(error: Exception, secrets: Iterable[str]) -> Exception:
+    kind = type(error)
+    words = redacted(error.args[0] if error.args and isinstance(error.args[0], str) else str(error), secrets)
+    told = redacted(str(error), secrets)
+    kept = {name: redacted(v, secrets) if isinstance(v, str) else v for name, v in vars(error).items() if _is_plain(v)}
+    for like in (kind, type(kind.__name__, (kind,), {"__str__": lambda _: told, "__module__": kind.__module__})):
+        made = like.__new__(like)
+        made.args = (words,)
+        vars(made).update(kept)
+        said = "".join(_said(made))
+        with suppress(Exception):  # a class's own `__str__` may want what was left out
+            if str(made) == told and redacted(said, secrets) == said:
+                return made
+    raise ValueError(f"no {kind.__name__} without credentials can be made")
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def shown_in_one_line(error: BaseException, shown: Exception) -> str:
     """Describe an exception in one line, where `presentable` made the other one of it."""
-    return in_one_line(error) if shown is error else str(shown)
+    return in_one_line(shown) if isinstance(shown, type(error)) else str(shown)
 
 
 def secrets_of(*clients: Any) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from types import MethodType
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 
 from robustrag_integrations._util.redaction import HIDDEN, in_one_line, presentable, redacted, secrets_of
@@ -160,4 +161,38 @@ def test_a_chain_of_exceptions_that_shows_a_key_is_replaced_and_another_is_kept(
     record = logging.LogRecord("x", 40, "", 0, "", (), (type(shown), shown, None))
     assert KEY not in logging.Formatter().format(record)
     assert shown.__cause__ is shown.__context__ is None
-    assert str(shown) == "RuntimeError: outer"
+    assert (type(shown), str(shown)) == (RuntimeError, "outer")
+
+
+class Said(Exception):
+    """An exception whose words are made of what it has."""
+
+    def __init__(self, response: Any) -> None:
+        self.response = response
+
+    def __str__(self) -> str:
+        return f"{self.response.text} (status {self.response.status_code})"
+
+
+@pytest.mark.parametrize("library", ["openai", "httpx", "key error", "own words", "several"])
+def test_an_exception_that_shows_a_key_keeps_its_class_and_loses_the_request(library: str) -> None:
+    request = httpx.Request("POST", "https://api.example/v1", headers={"Authorization": f"Bearer {KEY}"})
+    response = httpx.Response(401, request=request, text=f"Incorrect API key provided: {KEY}")
+    error: Exception = {
+        "openai": lambda: pytest.importorskip("openai").AuthenticationError(
+            response.text, response=response, body={"message": KEY}
+        ),
+        "httpx": lambda: httpx.HTTPStatusError(response.text, request=request, response=response),
+        "key error": lambda: KeyError(f"no {KEY}"),
+        "own words": lambda: Said(response),
+        "several": lambda: ConnectionError(5, f"refused: {KEY}"),
+    }[library]()
+    shown = presentable(error, [KEY])
+    assert isinstance(shown, type(error))
+    assert type(shown).__name__ == type(error).__name__
+    assert "***" in str(shown)
+    assert KEY not in "".join(map(repr, (shown, str(shown), shown.args, vars(shown))))
+    assert not hasattr(shown, "body")
+    assert getattr(shown, "__dict__", {}).get("response") is None
+    if library == "openai":
+        assert (type(shown), shown.status_code) == (type(error), 401)  # type: ignore[attr-defined]
