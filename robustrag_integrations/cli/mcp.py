@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations import __version__
-from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
+from robustrag_integrations.answers.answer import WITHHELD
 from robustrag_integrations.cli import serve
 from robustrag_integrations.cli.options import Answering, add_answering, open_methods
 from robustrag_integrations.cli.output import EXIT_ANSWERED
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Serve one MCP tool, ask_documents: it asks the model about each source alone, and answers
 with what enough of them agree on. An agent reads the answer and how much it is worth, and
-never a document, nor what was outvoted.
+never a document or its name, nor what was outvoted.
 """
 
 EPILOG = """\
 The tool gives the answer as text, and as structured content answer, abstained, withheld (what one
-source alone says is, unless --set allow_sole_source=true), radius, groups, origins, holds_for and
-model. Let an agent act on an answer with radius >= 1, or start the server with --min-radius 1.
+source alone says is, unless --set allow_sole_source=true), decided_by, radius, groups, supporting
+(how many of these groups give the answer), holds_for and model. Let an agent act on an answer with
+radius >= 1, or start the server with --min-radius 1.
 
 examples:
   robustrag mcp --docs notes/
@@ -83,19 +85,25 @@ def server_of(args: argparse.Namespace) -> MCPServer:
                 raise RequestError(400, f"{len(question):,} characters in the question: {most}")
             answer = await asyncio.wait_for(answered(valid_text(question)), limits.seconds)
         except Exception as error:
-            raise ToolError(request_error(error).body["error"]["message"]) from None
+            said = request_error(error)
+            words = str(said.body["error"]["message"])
+            if said.status == HTTPStatus.BAD_REQUEST and not isinstance(error, RequestError):
+                words = "the documents could not be read as this server is set up"  # names in them may be orders
+            raise ToolError(words) from None
         told = answer.for_prompt()
         report = {
             "answer": told.text,
             "abstained": told.abstained,
-            "withheld": "one source alone says it" if told is not answer else None,
+            "withheld": told.is_withheld,
+            "decided_by": told.decided_by,
             "radius": told.radius,
             "groups": len(answer.groups),
-            "origins": sorted({printable(origin, 80) for cited in told.citations for origin in cited.origins}),
+            "supporting": len(told.citations),
             "holds_for": answer.determinism.scope,
             "model": documents.model.description,
         }
-        return CallToolResult(content=[TextContent(type="text", text=told.text)], structured_content=report)
+        text = WITHHELD if told.is_withheld else told.text
+        return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=report)
 
     server.add_tool(ask_documents, annotations=ToolAnnotations(read_only_hint=True))
     return server
