@@ -7,6 +7,7 @@ import hmac
 import logging
 import re
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -35,11 +36,12 @@ from robustrag_integrations.serve.endpoint import (
     RequestError,
     request_error,
 )
-from robustrag_integrations.text.prompts import Prompt
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 _HEALTH = "/healthz"
+_MOST_TEXTS = 1_000
 _LOG = logging.getLogger(__name__)
 _LOGGED = frozenset({_HEALTH, "/v1/models", "/v1/chat/completions"})  # an unknown path may hold anything
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{0,5})?")
@@ -115,6 +117,7 @@ class Service:
 def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str] | None = LOOPBACK_HOSTS) -> Starlette:
     """Create the ASGI application, for clients with this key and by these names (None: any)."""
     created, admission, limits = int(time.time()), Admission(service.limits), service.limits
+    told: deque[str] = deque(maxlen=_MOST_TEXTS)  # answers for people, which front ends put into requests about a chat
 
     def defense_of(name: str) -> Defense:
         if name not in service.models:
@@ -141,7 +144,10 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
         async with admission.turn():
             if request.is_about_chat and isinstance(defense.model, TextModel):
                 _LOG.info("a request about a chat (its title, tags or next questions): one plain call, no documents")
-                [said] = await defense.model.agenerate([Prompt(request.question)], "final")
+                about = request.question
+                for text in told:
+                    about = about.replace(f"ASSISTANT: {text}", f"ASSISTANT: {ABSTENTION}")
+                [said] = await defense.model.agenerate([Prompt(about)], "final")
                 if said.text is None:
                     raise ModelError(said.error)
                 await reply.respond(response.whole(said.text, said.usage, plain_report()))
@@ -155,6 +161,8 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
                     async for text in pieces:
                         await reply.event(response.chunk({"role": "assistant", "content": text}))
                 answer = pieces.answer
+        if answer.for_prompt().text != answer.text:
+            told.append(answer.text)
         undefended = defense.method.name == VANILLA.name
         notes = (*request.notes, *(["no defence: any passage may decide this answer"] if undefended else []))
         report = report_of(answer, passages, notes)

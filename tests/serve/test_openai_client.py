@@ -9,9 +9,11 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from robustrag_integrations import CallableModel
+from robustrag_integrations import CallableModel, ConsensusAggregation, Passage
 from robustrag_integrations.answers.usage import Usage
+from robustrag_integrations.corpus.retrieval import BM25Index, Library
 from robustrag_integrations.models.base import Response
+from robustrag_integrations.serve.app import Service
 from robustrag_integrations.serve.endpoint import Limits
 from tests.helpers.endpoint import QUESTION, TEXTS, service, serving
 
@@ -96,6 +98,27 @@ def test_a_front_ends_request_about_its_chat_is_one_plain_call(caplog: pytest.Lo
     assert asked == [CHAT, CHAT]
     assert "Secret page" not in "".join(asked)
     assert caplog.text.count("a request about a chat (its title, tags or next questions): one plain call") == 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_people_were_told_is_no_part_of_a_request_about_its_chat(stream: bool) -> None:
+    asked: list[str] = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        return next((f"say {word}" for word in ("one", "two") if f"page {word}" in prompt), "I don't know")
+
+    pages = [Passage(f"Who runs the mill? See page {word}", source=f"{word}.md") for word in ("one", "two")]
+    served = Service(Library(BM25Index(pages)), {"robustrag": ConsensusAggregation(CallableModel(model))})
+    with serving(served) as listening, client_of(listening) as client:
+        done = client.chat.completions.create(model="robustrag", messages=ASKED, stream=stream)
+        said = [c.choices[0].delta.content or "" for c in done] if stream else [done.choices[0].message.content]
+        told = "".join(said)
+        assert "say one" in told
+        asked.clear()
+        messages = [{"role": "user", "content": CHAT.replace("Anna Lind", told)}]
+        client.chat.completions.create(model="robustrag", messages=messages, stream=False)
+    assert asked == [CHAT.replace("Anna Lind", "I don't know")]
 
 
 @pytest.mark.parametrize(
