@@ -9,7 +9,7 @@ unexport PYTHONUNBUFFERED
 INSTALL := .ci/install
 tests = $(1) -m pytest -q -n auto --dist worksteal $(2)
 
-.PHONY: demo check docs notebooks test test-lowest test-installs test-pythons lint release clean
+.PHONY: demo check docs notebooks test test-lowest test-installs lint release clean
 
 demo: .venv/.demo
 	@$(BIN)/robustrag demo
@@ -61,10 +61,6 @@ test-installs:
 	.venv-tools/bin/python -m pip download --quiet -c constraints.txt -d .venv-installs/wheels torch
 	.venv-tools/bin/python -m pip wheel --quiet --no-deps -w .venv-installs/wheels .
 	$(PYTHON) -m tests.installs
-
-# The wheel of test-installs with each light extra on each Python that is here, 3.10 to 3.13.
-test-pythons:
-	$(PYTHON) -m tests.installs.pythons
 
 # Two examples as notebooks, in build/notebooks; a test runs them.
 notebooks: .venv/.dev

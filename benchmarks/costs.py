@@ -46,7 +46,9 @@ def _spent(method: Method, model: LocalModel, questions: int) -> Iterator[Spendi
 
 
 def _questions(count: int, votes: bool) -> Sequence[EvalQuestion]:
-    return load_dataset("demo", task="mc" if votes else "qa", top_k=PASSAGES, limit=count).questions
+    return load_dataset(
+        "demo", task="multiple_choice" if votes else "short_answer", top_k=PASSAGES, limit=count
+    ).questions
 
 
 def _row(name: str, spent: Sequence[Spending]) -> str:

@@ -59,9 +59,9 @@ _GOALS: dict[int, Target] = {10: ("<=", 1.2), 200: ("<=", 1.07)}
 _TIMED = 5  # questions whose seconds are taken, without a cache
 _METHODS: list[Any] = [
     {"name": "vanilla", "cut_replies": "count"},  # small models go on and on, and a cut answer would be an error
-    {"name": "keyword", "tasks": ["qa"]},
-    {"name": "consensus", "tasks": ["qa"]},
-    {"name": "decoding", "tasks": ["qa"]},
+    {"name": "keyword", "tasks": ["short_answer"]},
+    {"name": "consensus", "tasks": ["short_answer"]},
+    {"name": "decoding", "tasks": ["short_answer"]},
     "voting",
 ]
 _DRY_QUESTIONS = [
@@ -232,7 +232,7 @@ def _rows(plan: Plan, engine: LocalEngine, limit: int, attacks: list[str], ends:
         {
             "data": [plan.data],
             "models": [{"name": plan.model, "dtype": "float32", "max_new_tokens": 32}],
-            "tasks": ["qa", "mc"],
+            "tasks": ["short_answer", "multiple_choice"],
             "defenses": _METHODS,
             "attacks": attacks,
             "limit": limit,

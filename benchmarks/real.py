@@ -58,7 +58,7 @@ class RealScene(Scene):
         Raises:
             DatasetError: it cannot be read.
         """
-        found = load_dataset(data, task="qa", top_k=20).questions
+        found = load_dataset(data, task="short_answer", top_k=20).questions
         return cls(questions=tuple(q for q in found if len(q.passages) >= _PASSAGES and q.incorrect))
 
     def asked(self, seed: int = 0) -> EvalQuestion:

@@ -127,7 +127,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("reference.json"), help="where the certificates are written")
     options = parser.parse_args(arguments)
     comparison, found = Comparison(options.path, mend=options.mend), []
-    questions = load_dataset("demo", task="qa", top_k=max(options.top_k), limit=options.limit).questions
+    questions = load_dataset("demo", task="short_answer", top_k=max(options.top_k), limit=options.limit).questions
     for number, question in enumerate(questions, 1):
         for k in options.top_k:
             found += comparison.certificates(question, k, options.size)

@@ -1,6 +1,7 @@
 """A model of LangChain as a model of the core, for one question.
 
-Isolated calls are child runs `group:0`, `group:1`, ..., and the last one `final`. All carry the tag `nostream` and keep
+Isolated calls are child runs `group:0`, `group:1`, ..., that about trusted documents is `trusted`, and the last one
+`final`. All carry the tag `nostream` and keep
 their tokens to themselves: front ends are shown the answer (`callbacks.as_run`), and never what a single group says.
 """
 
@@ -20,7 +21,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrou
 from langchain_robustrag.audit import announced
 from langchain_robustrag.callbacks import NOSTREAM, in_loop, without_tokens
 from langchain_robustrag.language_models import Traits
-from langchain_robustrag.prompts import FilledPrompt, with_request
+from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import check_at_least, check_flag
@@ -133,23 +134,22 @@ class LangChainModel(CalledModel):
         return super()._failure(error)
 
     def _asking(self, call: Call, *, streamed: bool = False) -> tuple[Runnable[Any, Any], Any]:
-        """Return the runnable to invoke, and its input. What is streamed, the final answer, has no request.
+        """Return the runnable to invoke, and its input.
 
         Where nobody learns of the runs of a group and of its prompt, there are none.
         """
         prompt = call.prompt
-        request = prompt.request if isinstance(prompt, FilledPrompt) else ""
-        if isinstance(prompt, FilledPrompt) and not (streamed or self._heard) and type(prompt.template) in _PLAIN:
-            return self._asked, with_request(prompt.template.format_prompt(**prompt.values), request)
-        asked = self._asked if streamed else _Requesting(self._asked, request)
         if not isinstance(prompt, FilledPrompt):
-            return RunnablePassthrough() | asked, StringPromptValue(text=prompt.text)
+            return RunnablePassthrough() | self._asked, StringPromptValue(text=prompt.text)
+        if not (streamed or self._heard) and type(prompt.template) in _PLAIN:
+            return self._asked, prompt.requesting(prompt.template.format_prompt(**prompt.values))
+        asked = _Requesting(self._asked, prompt) if prompt.request or not streamed else self._asked
         return prompt.template | asked, dict(prompt.values)
 
     def _child(self, call: Call, watching: BaseCallbackHandler) -> RunnableConfig:
         """Return the config of a call: the chain's own, built once, as LangChain copies it often enough."""
         tags, metadata = set(self._config.get("tags") or ()), dict(self._config.get("metadata") or {})
-        name = "final"
+        name: str = call.role
         if call.role == "isolated":
             name = f"group:{call.index}"
             tags, metadata = tags | {ISOLATED}, {**metadata, "robustrag_group": call.index}
@@ -171,18 +171,30 @@ class LangChainModel(CalledModel):
 
 @dataclass(frozen=True)
 class _Requesting(Runnable[PromptValue, Any]):
-    """A model whose prompts get a request at their end; it has no run of its own."""
+    """A model whose prompts get a request; it has no run of its own."""
 
     llm: Runnable[Any, Any]
-    request: str
+    prompt: FilledPrompt
 
     def invoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Ask the model."""
-        return self.llm.invoke(with_request(input, self.request), config, **kwargs)
+        return self.llm.invoke(self.prompt.requesting(input), config, **kwargs)
 
     async def ainvoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Ask the model within the sequence's task, which a SystemExit would leave, and with it the loop."""
-        return await acalled(self.llm.ainvoke(with_request(input, self.request), config, **kwargs))
+        return await acalled(self.llm.ainvoke(self.prompt.requesting(input), config, **kwargs))
+
+    def stream(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
+        """Ask the model for pieces."""
+        yield from self.llm.stream(self.prompt.requesting(input), config, **kwargs)
+
+    async def astream(
+        self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncGenerator[Any, None]:
+        """`stream` without blocking the event loop."""
+        async with closed_after(self.llm.astream(self.prompt.requesting(input), config, **kwargs)) as pieces:
+            async for piece in pieces:
+                yield piece
 
 
 def steers(error: BaseException) -> bool:

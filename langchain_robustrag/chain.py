@@ -90,8 +90,8 @@ def create_robust_documents_chain(
             LangChain: all groups in one batch, with limits of its own.
         prompt: asked about every group alone; must name `context`. For consensus a sentence at its end asks every group
             for a short answer; keyword aggregation asks it once more, with what was agreed on in the place of the
-            documents.
-            None for the project's own.
+            documents. About trusted documents it is asked as it is, behind one sentence (`silence_request`). None for
+            the project's own.
         settings: a settings file, or what `load_settings` gives, for what is not given here.
         aggregation: the method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
             long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None: the
@@ -122,7 +122,8 @@ def create_robust_documents_chain(
         output_parser: applied to the answer; default `StrOutputParser`.
         document_prompt: the template of one document; metadata that a document lacks is left blank.
         document_separator: between two documents of one group.
-        document_variable_name: under which name documents come in, and the prompt wants them.
+        document_variable_name: under which name documents come in, and the prompt wants them; trusted ones come in as
+            `trusted_context` (`trusted_` before this name), and stand in the same place of the prompt.
         options: `task`, and the settings of the method, such as `min_support` of consensus;
             `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
 
@@ -176,10 +177,11 @@ def create_robust_documents_chain(
     check_flag(citation_markers=citation_markers, return_robustness=return_robustness)
     name, shipped = document_variable_name, checked.prompts
     if prompt is not None:
-        check_prompt(prompt, name)
+        check_prompt(prompt, name, never=f"trusted_{name}")
     if keyword_prompt is not None:
         check_prompt(keyword_prompt, "keywords", "keyword_prompt", never=name)
     request = "" if prompt is None else checked.request
+    trusted_prompt = as_langchain(shipped.trusted, name) if prompt is None and shipped.trusted else None
     if prompt is None:
         is_keyword = isinstance(checked, KeywordSettings)
         prompt = as_langchain((shipped.phrases if is_keyword else None) or shipped.isolated, name)
@@ -203,6 +205,7 @@ def create_robust_documents_chain(
         citation_markers=citation_markers,
         reader=reader,
         request=request,
+        trusted_prompt=trusted_prompt,
         keyword_prompt=keyword_prompt,
         choices=check_choices(choices) if choices is not None else None,
         question=question,

@@ -219,6 +219,8 @@ class _Planter:
 
     def _planted(self, name: str, found: Any) -> Any:
         """Return a planted document in front of those found (or pairs of them with scores), or alone."""
+        if self._canaries.trusts(name):
+            return found
         items = found if isinstance(found, list) else [None]
         if not all(isinstance(item[0] if isinstance(item, tuple) and item else item, Document) for item in items):
             self._canaries.ran(name, f"no canary could be planted in the {type(found).__name__} it returned")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
 from langchain_robustrag.retrieved import UnreadableError, documents_in
 from robustrag_integrations.answers.answer import as_answer
+from robustrag_integrations.defenses.base import shelf_of
 from robustrag_integrations.grouping.passages import (
     GroupBy,
     Passage,
@@ -34,6 +36,48 @@ def grouped(
     """Put documents, best first, into isolated groups. No text is split: the author of a part could forge votes."""
     groups = rules.isolate(_passage(document, document_prompt) for document in checked_documents(documents))
     return tuple(replace(group, separator=separator) for group in groups)
+
+
+def shelf(
+    documents: Sequence[Document],
+    document_prompt: BasePromptTemplate[Any] = DEFAULT_DOCUMENT_PROMPT,
+    separator: str = "\n\n",
+) -> tuple[PassageGroup, ...]:
+    """Put trusted documents into one group, formatted as `create_stuff_documents_chain` does; none for no document."""
+    passages = [_passage(document, document_prompt) for document in checked_documents(documents, "trusted documents")]
+    return tuple(replace(group, separator=separator) for group in shelf_of(passages))
+
+
+class Later:
+    """Documents that are retrieved when they are needed. `documents` are those found by then, `error` what failed."""
+
+    def __init__(self, find: Callable[[], Any], afind: Callable[[], Awaitable[Any]]) -> None:
+        self._find, self._afind = find, afind
+        self.documents: list[Document] = []
+        self.error: BaseException | None = None
+
+    def __repr__(self) -> str:
+        return "documents that are retrieved where the trusted ones are silent"
+
+    def find(self) -> list[Document]:
+        """Retrieve the documents."""
+        with self._noted():
+            self.documents = checked_documents(self._find())
+        return self.documents
+
+    async def afind(self) -> list[Document]:
+        """`find` without blocking the event loop."""
+        with self._noted():
+            self.documents = checked_documents(await self._afind())
+        return self.documents
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self.error = error
+            raise
 
 
 def document_places(documents: Sequence[Document], group_by: GroupBy) -> tuple[int, ...]:
@@ -59,18 +103,18 @@ def supporting_documents(robustness: object, documents: Sequence[Document]) -> l
     return as_answer(robustness).supporting(documents)
 
 
-def checked_documents(documents: Any) -> list[Document]:
+def checked_documents(documents: Any, name: str = "documents") -> list[Document]:
     """Return the documents as a new list; TypeError if it is something else."""
     if isinstance(documents, (str, bytes, Document)) or not hasattr(documents, "__iter__"):
         fix = "give what the retriever gave"
         if isinstance(documents, str):
             fix = 'drop format_docs: {"context": retriever, ...} gives the documents themselves; text is never split'
-        raise TypeError(f"documents must be a list of Document, got {type(documents).__name__}; {fix}")
+        raise TypeError(f"{name} must be a list of Document, got {type(documents).__name__}; {fix}")
     items = list(documents)
     for place, item in enumerate(items):
         if not isinstance(item, Document):
             fix = "make it Document(text, metadata={'source': ...}), without a score"
-            raise TypeError(f"documents[{place}] must be a Document, got {type(item).__name__}; {fix}")
+            raise TypeError(f"{name}[{place}] must be a Document, got {type(item).__name__}; {fix}")
     return items
 
 

@@ -24,13 +24,15 @@ _PROVIDER = "robustrag"
 def answer_fields(text: str, answer: RobustAnswer) -> dict[str, Any]:
     """Return the fields of a message with this text besides its content.
 
-    `additional_kwargs["robustness"]` has `answer` (without markers), `for_prompt`, `radius`, `abstained`, the `origins`
-    that support it, and `citations`, the `annotations` of the message's one block of text (`content_blocks`).
+    `additional_kwargs["robustness"]` has `answer` (without markers), `for_prompt`, `decided_by`, `radius`, `abstained`,
+    the `origins` that support it, and `citations`, the `annotations` of the message's one block of text
+    (`content_blocks`).
     """
     citations = _citations(text, answer)
     told = {
         "answer": answer.text,
         "for_prompt": answer.for_prompt().text,
+        "decided_by": answer.decided_by,
         "radius": answer.radius,
         "abstained": answer.abstained,
         "origins": list(dict.fromkeys(name for c in answer.citations for name in c.origins or c.passage_ids)),
@@ -76,6 +78,15 @@ def marked(text: str) -> dict[str, Any]:
 def for_prompts(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return a conversation as prompts may hold it: answers for people are abstentions, and no source is named."""
     return [_for_prompt(message) for message in messages]
+
+
+def is_trusted(message: BaseMessage) -> bool:
+    """True if no untrusted source chose a word of a message of ours as prompts hold it: a trusted answer, or one that
+    is an abstention there."""
+    mark = mark_of(message)
+    if mark is None or "answer" not in mark or message.text not in (mark["answer"], mark["for_prompt"]):
+        return False
+    return mark.get("decided_by") == "trusted" or bool(mark.get("abstained")) or mark["for_prompt"] != mark["answer"]
 
 
 def _for_prompt(message: BaseMessage) -> BaseMessage:

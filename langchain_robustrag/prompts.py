@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import AIMessage, FunctionMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.prompts import PromptTemplate as StringTemplate
@@ -27,6 +27,11 @@ class FilledPrompt(Prompt):
     template: BasePromptTemplate[Any] = field(kw_only=True, compare=False)
     values: Mapping[str, Any] = field(kw_only=True, compare=False)
     request: str = field(kw_only=True, default="", compare=False)
+    leads: bool = field(kw_only=True, default=False, compare=False)
+
+    def requesting(self, value: PromptValue) -> PromptValue:
+        """Return the formatted prompt with its request."""
+        return with_request(value, self.request, leads=self.leads)
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ class FilledTemplate(PromptTemplate):
 
     Attributes:
         inputs: its other values: the chain's input without the documents.
-        request: what is added at the end of the user's words (`with_request`).
+        request: what is added to the user's words (`with_request`).
+        leads: True if the request stands before them.
         as_text: True for a model of the core, which reads text and has to know where the passages stand in it.
     """
 
@@ -43,17 +49,19 @@ class FilledTemplate(PromptTemplate):
     inputs: Mapping[str, Any] = field(kw_only=True, compare=False)
     slot: str = field(kw_only=True, compare=False)
     request: str = field(kw_only=True, default="", compare=False)
+    leads: bool = field(kw_only=True, default=False, compare=False)
     as_text: bool = field(kw_only=True, default=False, compare=False)
 
     def render(self, **values: str) -> Prompt:
         """Return the template with the values of one call."""
-        body, slot, request = super().render(**values), self.slot, self.request
+        body, slot = super().render(**values), self.slot
+        asked = {"request": self.request, "leads": self.leads}
         filled = {**self.inputs, **{k: v for k, v in values.items() if k not in self.fields}, slot: body.text}
         if not self.as_text:
-            return FilledPrompt(body.text, body.context, template=self.template, values=filled, request=request)
+            return FilledPrompt(body.text, body.context, template=self.template, values=filled, **asked)
         if "context" in values:
-            return located(self.template, filled, slot, request)
-        return Prompt(as_text(with_request(self.template.format_prompt(**filled), request)))
+            return located(self.template, filled, slot, **asked)
+        return Prompt(as_text(with_request(self.template.format_prompt(**filled), **asked)))
 
 
 def as_langchain(template: PromptTemplate, context: str = "context") -> StringTemplate:
@@ -109,30 +117,43 @@ def as_text(value: PromptValue) -> str:
     return "\n\n".join(str(m.text) for m in value.to_messages())
 
 
-def with_request(value: PromptValue, request: str) -> PromptValue:
+def with_request(value: PromptValue, request: str, *, leads: bool = False) -> PromptValue:
     """Return a formatted prompt with a request at the end of its last message; as it is for an empty one.
 
     An answer or a tool's result that stands last is left alone: there the request ends the message before it, if any.
+    One that `leads` stands before the text: in the system message that comes first, or else in that last message.
     """
     if not request:
         return value
     if isinstance(value, StringPromptValue):
-        return StringPromptValue(text=f"{value.text}\n\n{request}")
+        return StringPromptValue(text=f"{request}\n\n{value.text}" if leads else f"{value.text}\n\n{request}")
     messages = value.to_messages()
+    if leads and messages and isinstance(messages[0], SystemMessage):
+        return ChatPromptValue(messages=[_joined(messages[0], request, leads=True), *messages[1:]])
     asking = [place for place, m in enumerate(messages) if not isinstance(m, (AIMessage, ToolMessage, FunctionMessage))]
     if not asking:
         return ChatPromptValue(messages=[*messages, HumanMessage(request)])
-    last = messages[asking[-1]]
-    content: Any = [*last.content, {"type": "text", "text": request}]
-    if isinstance(last.content, str):
-        content = f"{last.content}\n\n{request}"
-    messages[asking[-1]] = last.model_copy(update={"content": content})
+    messages[asking[-1]] = _joined(messages[asking[-1]], request, leads=leads)
     return ChatPromptValue(messages=messages)
 
 
-def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str, request: str = "") -> Prompt:
-    """Return a prompt that knows where its passages (the value `name`) are: a local model truncates that part alone."""
-    shown = with_request(template.format_prompt(**{**values, name: _SLOT}), request)
+def _joined(message: BaseMessage, request: str, *, leads: bool) -> BaseMessage:
+    """Return a message with a request before or behind its text."""
+    content: Any = message.content
+    if isinstance(content, str):
+        content = f"{request}\n\n{content}" if leads else f"{content}\n\n{request}"
+    else:
+        block = {"type": "text", "text": request}
+        content = [block, *content] if leads else [*content, block]
+    return message.model_copy(update={"content": content})
+
+
+def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str, **asked: Any) -> Prompt:
+    """Return a prompt that knows where its passages (the value `name`) are: a local model truncates that part alone.
+
+    `asked` are the request and its place (`with_request`).
+    """
+    shown = with_request(template.format_prompt(**{**values, name: _SLOT}), **asked)
     before, slot, after = as_text(shown).partition(_SLOT)
     if not slot or _SLOT in after:
         raise ValueError(f"a prompt that is read as text, as here, must show {{{name}}} once, unchanged")

@@ -10,12 +10,13 @@ from langchain_core.messages.utils import convert_to_messages
 from langchain_core.prompts import BasePromptTemplate
 
 from langchain_robustrag.callbacks import Heard
-from langchain_robustrag.messages import for_prompts
+from langchain_robustrag.messages import for_prompts, is_trusted, mark_of
 from langchain_robustrag.prompts import as_text
 from robustrag_integrations._util.words import conversation_warnings
 
 QUESTION_KEYS = ("input", "question", "query")
 STANDALONE = "standalone_question"
+_HISTORIES = ("chat_history", "history")  # names of conversations as one text, as LangChain's memories give them
 Question = str | Callable[[Mapping[str, Any]], str]
 
 
@@ -124,6 +125,28 @@ def conversation_caveats(
         results = sum(isinstance(message, (ToolMessage, FunctionMessage)) for message in said)
         found += conversation_warnings(answers, results)
     return found
+
+
+def is_tainted(inputs: Mapping[str, Any], shown: Mapping[str, Any]) -> bool:
+    """True if prompts show, or the question was condensed from, words of assistants or tools that no trusted source
+    decided. What an assistant says before the first human message is the program's, unless it is an answer of ours."""
+    named = {*shown, *(history_names(inputs) if STANDALONE in inputs else ())}
+    values = [inputs[name] for name in named if name in inputs]
+    if any(isinstance(inputs.get(name), str) and inputs[name].strip() for name in _HISTORIES if name in named):
+        return True
+    said = (value for value in values if isinstance(value, BaseMessage) or _is_conversation(value))
+    return any(_holds_untrusted_words(_messages_of(value)) for value in said)
+
+
+def _holds_untrusted_words(messages: Sequence[BaseMessage]) -> bool:
+    asked = False
+    for message in messages:
+        asked |= isinstance(message, HumanMessage)
+        if isinstance(message, (ToolMessage, FunctionMessage)):
+            return True
+        if isinstance(message, AIMessage) and message.text and (asked or mark_of(message)) and not is_trusted(message):
+            return True
+    return False
 
 
 def standing_alone(inputs: Mapping[str, Any], heard: Heard) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseLanguageModel
@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
+from langchain_robustrag.documents import Later
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.prompts import shown_names
 from langchain_robustrag.questions import (
@@ -29,6 +30,7 @@ from langchain_robustrag.questions import (
 from langchain_robustrag.runnable import OneRun, RobustDocuments, child_config
 from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.audit.canaries import trusted_retrieval
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -39,13 +41,15 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
 
     name: str | None = "robust_retrieval_chain"
     retriever: Runnable[Any, Any] = Field(frozen=True)
+    trusted_retriever: Runnable[Any, Any] | None = Field(default=None, frozen=True)
     answering: RobustDocuments = Field(frozen=True)
     supporting_only: bool = Field(default=False, frozen=True)
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The configurable fields of the retriever and of the robust chain."""
-        return get_unique_config_specs([*self.retriever.config_specs, *self.answering.config_specs])
+        """The configurable fields of the retrievers and of the robust chain."""
+        parts = [self.retriever, self.trusted_retriever, self.answering]
+        return get_unique_config_specs(spec for part in parts if part is not None for spec in part.config_specs)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """Return the schema of the prompt's inputs other than the documents: the question, and any others."""
@@ -54,80 +58,129 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
         return create_model("RobustRetrievalInput", **fields)
 
     def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
-        query, heard = self._query(inputs), Heard()
-        documents = self.retriever.invoke(query, _heard_by(heard, run_manager, config))
-        found, asked = self._found(inputs, documents, heard)
+        call = _Call(self, inputs, run_manager, config)
+        asked = call.asking(call.invoke_first())
         answered = self.answering.invoke(asked, child_config(config, run_manager, "answer"))
-        return {**inputs, **found, **self._shown(answered, documents)}
+        return {**inputs, **call.found(), **call.shown(answered)}
 
     async def _aanswer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
-        query, heard = self._query(inputs), Heard()
-        documents = await self.retriever.ainvoke(query, _heard_by(in_loop(heard), run_manager, config))
-        found, asked = self._found(inputs, documents, heard)
+        call = _Call(self, inputs, run_manager, config)
+        asked = call.asking(await call.ainvoke_first())
         answered = await self.answering.ainvoke(asked, child_config(config, run_manager, "answer"))
-        return {**inputs, **found, **self._shown(answered, documents)}
+        return {**inputs, **call.found(), **call.shown(answered)}
 
     def _pieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Iterator[dict[str, Any]]:
-        query, heard = self._query(inputs), Heard()
+        call = _Call(self, inputs, run_manager, config)
         yield AddableDict(inputs)
-        documents = self.retriever.invoke(query, _heard_by(heard, run_manager, config))
-        found, asked = self._found(inputs, documents, heard)
-        if early := self._early(found):
-            yield early
+        asked = call.asking(call.invoke_first())
+        yield from call.new()
         for piece in self.answering.stream(asked, child_config(config, run_manager, "answer")):
-            yield self._shown(piece, documents)
+            yield from call.new()
+            yield call.shown(piece)
 
     async def _apieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
-        query, heard = self._query(inputs), Heard()
+        call = _Call(self, inputs, run_manager, config)
         yield AddableDict(inputs)
-        documents = await self.retriever.ainvoke(query, _heard_by(in_loop(heard), run_manager, config))
-        found, asked = self._found(inputs, documents, heard)
-        if early := self._early(found):
-            yield early
+        asked = call.asking(await call.ainvoke_first())
+        for part in call.new():
+            yield part
         async with aclosing(self.answering.astream(asked, child_config(config, run_manager, "answer"))) as pieces:
             async for piece in pieces:
-                yield self._shown(piece, documents)
+                for part in call.new():
+                    yield part
+                yield call.shown(piece)
 
-    def _query(self, inputs: Any) -> Any:
-        """Return the input of the retriever: the question, or all inputs where it is another Runnable."""
+
+class _Call:
+    """One call of a retrieval chain: what its retrievers find, and what is told of it."""
+
+    def __init__(self, chain: RobustRetrievalChain, inputs: Any, run_manager: Any, config: RunnableConfig) -> None:
         if not isinstance(inputs, dict):
             fix = f"{{'input': {inputs!r:.60}}}" if isinstance(inputs, str) else "{'input': question}"
             raise TypeError(f"the input must be a dict with the question, got {type(inputs).__name__}; give {fix}")
-        if self.retriever.InputType is str:
-            return find_question(inputs, self.answering.question)
-        return under_every_name(with_history_for_prompts(inputs), self.answering.question)
+        self._chain, self._inputs, self._run_manager, self._config = chain, inputs, run_manager, config
+        self._answering, self._name = chain.answering, chain.answering.document_variable_name
+        self._first = chain.retriever if chain.trusted_retriever is None else chain.trusted_retriever
+        self._heard = Heard()
+        self._found: dict[str, Any] = {}
+        self._documents: Any = []
+        self._later: Later | None = None
+        self._told = 0
 
-    def _found(self, inputs: dict[str, Any], documents: Any, heard: Heard) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the documents (and the question as it stands alone, if there was one), and the answer's input."""
-        found = {self.answering.document_variable_name: documents}
-        alone = standing_alone(inputs, heard) if self.answering.question is None else None
-        if alone is None:
-            return found, {**under_every_name(inputs, self.answering.question), **found}
-        found[STANDALONE] = alone
-        asked = {**under_every_name(inputs, self.answering.question), **found}
-        if not (shown_names(self.answering.prompt) - {"query"}) & history_names(inputs):  # which is a text anyway
-            asked |= question_inputs(alone)
-        return found, asked
+    def invoke_first(self) -> Any:
+        """Ask the retriever that is asked first."""
+        with self._marked():
+            return self._first.invoke(self._query(self._first), self._heard_by(self._heard))
 
-    def _early(self, found: dict[str, Any]) -> AddableDict:
-        """Return the part of a stream that is shown once the documents are there."""
-        late = self.answering.document_variable_name if self.supporting_only else None
-        return AddableDict({name: value for name, value in found.items() if name != late})
+    async def ainvoke_first(self) -> Any:
+        """`invoke_first` without blocking the event loop."""
+        with self._marked():
+            return await self._first.ainvoke(self._query(self._first), self._heard_by(in_loop(self._heard)))
 
-    def _shown(self, answered: dict[str, Any], documents: Any) -> AddableDict:
+    def _marked(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._chain.trusted_retriever is None else trusted_retrieval()
+
+    def _query(self, retriever: Runnable[Any, Any]) -> Any:
+        """Return the input of a retriever: the question, or all inputs where it is another Runnable."""
+        if retriever.InputType is str:
+            return self._found.get(STANDALONE) or find_question(self._inputs, self._answering.question)
+        return under_every_name(with_history_for_prompts(self._inputs), self._answering.question)
+
+    def _heard_by(self, handler: Any = None) -> RunnableConfig:
+        """Return a retriever's config, with a handler that records its queries to other retrievers."""
+        config = child_config(self._config, self._run_manager, "retrieve")
+        if handler is not None:
+            config["callbacks"].add_handler(handler)  # type: ignore[union-attr]
+        return config
+
+    def asking(self, documents: Any) -> dict[str, Any]:
+        """Take the documents that were found first; return the input of the robust chain."""
+        self._documents = documents
+        question = self._answering.question
+        asked = under_every_name(self._inputs, question)
+        if question is None and (alone := standing_alone(self._inputs, self._heard)) is not None:
+            self._found[STANDALONE] = asked[STANDALONE] = alone
+            shown = shown_names(self._answering.prompt) - {"query"}
+            if not shown & history_names(self._inputs):  # which is a text anyway
+                asked |= question_inputs(alone)
+        if self._chain.trusted_retriever is None:
+            return {**asked, self._name: documents}
+        retriever = self._chain.retriever
+        self._later = Later(
+            lambda: retriever.invoke(self._query(retriever), self._heard_by()),
+            lambda: retriever.ainvoke(self._query(retriever), self._heard_by()),
+        )
+        return {**asked, f"trusted_{self._name}": documents, self._name: self._later}
+
+    @property
+    def documents(self) -> Any:
+        """All documents that were found, the trusted ones first."""
+        return self._documents if self._later is None else [*self._documents, *self._later.documents]
+
+    def found(self) -> dict[str, Any]:
+        """Return the documents, and the question as it stands alone, if there was one."""
+        return {self._name: self.documents, **self._found}
+
+    def new(self) -> Iterator[AddableDict]:
+        """Yield what was found since the last time, for a stream."""
+        if self._told == 0:
+            late = self._chain.supporting_only
+            if early := self._found if late else {self._name: self._documents, **self._found}:
+                yield AddableDict(early)
+        elif self._told == 1 and self._later is not None and self._later.documents:
+            if not self._chain.supporting_only:
+                yield AddableDict({self._name: self._later.documents})
+        else:
+            return
+        self._told += 1
+
+    def shown(self, answered: dict[str, Any]) -> AddableDict:
         """Return the robust chain's output; with a report and `supporting_only`, also the documents that support it."""
         answer: RobustAnswer | None = answered.get("robustness")
-        if answer is None or not self.supporting_only:
+        if answer is None or not self._chain.supporting_only:
             return AddableDict(answered)
-        supporting = {self.answering.document_variable_name: answer.supporting(documents)}
+        supporting = {self._name: answer.supporting(self.documents)}
         return AddableDict({**supporting, **answered, "robustness": answer.over_supporting()})
-
-
-def _heard_by(handler: Any, run_manager: Any, config: RunnableConfig) -> RunnableConfig:
-    """Return the retriever's config, with a handler that records its queries to other retrievers."""
-    config = child_config(config, run_manager, "retrieve")
-    config["callbacks"].add_handler(handler)  # type: ignore[union-attr]
-    return config
 
 
 def create_robust_retrieval_chain(
@@ -135,6 +188,7 @@ def create_robust_retrieval_chain(
     llm: AnyModel,
     prompt: BasePromptTemplate[Any] | None = None,
     *,
+    trusted_retriever: Runnable[Any, Any] | None = None,
     supporting_only: bool = False,
     **options: Unpack[RobustOptions],
 ) -> RobustRetrievalChain:
@@ -147,6 +201,9 @@ def create_robust_retrieval_chain(
             unless your prompt shows the conversation; it is the input `standalone_question` of the prompt in any case.
         llm: see `create_robust_documents_chain`.
         prompt: see there.
+        trusted_retriever: finds what only people write whom you trust, in a store of its own. It is asked first, and
+            what it finds is read together, as by `create_retrieval_chain`; if that holds the answer, nobody else is
+            asked, and nothing that `retriever` would find changes it. Where it is silent, `retriever` is asked.
         supporting_only: `context` has those documents alone that support the answer (`supporting_documents`), so that
             nobody is shown what was outvoted. It then comes after the answer when streaming. `positions` in the report
             are places in this `context`.
@@ -155,7 +212,8 @@ def create_robust_retrieval_chain(
     Returns:
         A Runnable from a dict with `input` (or `question`, `query`, `messages`) to that dict with `context` (the
         documents), `answer` and `robustness` (the `RobustAnswer`), and with `standalone_question` if there was one.
-        Streaming gives the input, the documents, the answer in pieces, and the report last.
+        Streaming gives the input, the documents, the answer in pieces, and the report last. Trusted documents come
+        first in `context`; of a trusted answer they are all of it, and it is streamed token by token.
 
     Raises:
         TypeError, ValueError: no retriever, or an invalid option.
@@ -168,15 +226,22 @@ def create_robust_retrieval_chain(
         ```
     """
     check_retriever(retriever)
+    if trusted_retriever is not None:
+        check_retriever(trusted_retriever, "trusted_retriever")
     check_flag(supporting_only=supporting_only)
-    answering = create_reporting_chain(llm, prompt, options, ["supporting_only"])
-    return RobustRetrievalChain(retriever=retriever, answering=answering, supporting_only=supporting_only)
+    answering = create_reporting_chain(llm, prompt, options, ["trusted_retriever", "supporting_only"])
+    return RobustRetrievalChain(
+        retriever=retriever,
+        trusted_retriever=trusted_retriever,
+        answering=answering,
+        supporting_only=supporting_only,
+    )
 
 
-def check_retriever(retriever: object) -> None:
+def check_retriever(retriever: object, name: str = "retriever") -> None:
     """Raise TypeError for a source of documents that cannot be asked."""
     if not isinstance(retriever, Runnable) or isinstance(retriever, BaseLanguageModel):
         raise TypeError(
-            f"retriever must be a retriever or another Runnable, got {type(retriever).__name__}; a vector store has "
+            f"{name} must be a retriever or another Runnable, got {type(retriever).__name__}; a vector store has "
             "as_retriever(), a function goes into RunnableLambda(...), and a model comes behind the retriever"
         )

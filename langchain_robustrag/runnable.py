@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
@@ -40,11 +41,17 @@ from langchain_robustrag.callbacks import (
     is_shown,
     send_report,
 )
-from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
-from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, grouped, unisolated_documents
+from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager, steers
+from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, Later, grouped, shelf, unisolated_documents
 from langchain_robustrag.language_models import Traits, configured, has_pipeline, is_configurable, traits_of
 from langchain_robustrag.prompts import FilledTemplate, asks_for_json, check_inputs, shown_names
-from langchain_robustrag.questions import Question, conversation_caveats, find_question, with_history_for_prompts
+from langchain_robustrag.questions import (
+    Question,
+    conversation_caveats,
+    find_question,
+    is_tainted,
+    with_history_for_prompts,
+)
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import unchecked
 from robustrag_integrations._util.display import printable
@@ -55,6 +62,7 @@ from robustrag_integrations.defenses.base import Defense, TextDefense
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of
+from robustrag_integrations.defenses.trust import Others
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel, TwoModels
@@ -147,8 +155,10 @@ class RobustDocuments(OneRun[Any]):
     """A Runnable that answers a question from documents; a few planted documents cannot take it over.
 
     Made by `create_robust_documents_chain`, which describes the settings. The input is a dict with the documents under
-    `document_variable_name` and whatever the prompt names besides; the output is the answer (a `str`, or what the
-    output parser makes of it), with `return_robustness` a dict of `answer` and `robustness`.
+    `document_variable_name` and whatever the prompt names besides. Trusted documents, which are read together and
+    decide (`defenses/trust.py`), come in under `trusted_context` (`trusted_` before that name); an empty list says that
+    none was found. The output is the answer (a `str`, or what the output parser makes of it), with `return_robustness`
+    a dict of `answer` and `robustness`.
 
     Every call dispatches the custom event `robustrag_report`, whose data is `RobustAnswer.to_dict()`; also when too few
     groups could be asked, or the output parser fails. Their exceptions carry the `RobustAnswer` as `robustness`.
@@ -166,6 +176,7 @@ class RobustDocuments(OneRun[Any]):
     citation_markers: bool = False
     reader: Reader = "people"
     request: str = ""
+    trusted_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     keyword_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     choices: tuple[str, ...] | None = None
     question: Question | None = None
@@ -211,6 +222,11 @@ class RobustDocuments(OneRun[Any]):
         llm = self.llm.description if isinstance(self.llm, TextModel) else type(self.llm).__name__
         report = ", return_robustness=True" if self.return_robustness else ""
         return f"RobustDocuments({llm}, aggregation={self.aggregation!r}, prompt={type(self.prompt).__name__}{report})"
+
+    @property
+    def _trusted_name(self) -> str:
+        """The input under which trusted documents come in."""
+        return f"trusted_{self.document_variable_name}"
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
@@ -335,7 +351,7 @@ class RobustDocuments(OneRun[Any]):
         if not isinstance(inputs, Mapping) or name not in inputs:
             given = sorted(map(str, inputs)) if isinstance(inputs, Mapping) else type(inputs).__name__
             raise KeyError(f"the input must be a dict with the documents under {name!r}; got {given}")
-        given = with_history_for_prompts({key: value for key, value in inputs.items() if key != name})
+        given = with_history_for_prompts({k: v for k, v in inputs.items() if k not in (name, self._trusted_name)})
         question = find_question(inputs, self.question, self.prompt, name)
         for prompt, of_plan in self._asked:
             check_inputs(prompt, {**given, **of_plan})
@@ -344,15 +360,12 @@ class RobustDocuments(OneRun[Any]):
         if self.final_llm is not None or self.structured is not None:
             writer = self.llm if self.final_llm is None else self.final_llm
             model = TwoModels(model, self._bound(writer, None, config, run_manager, self.structured))
-        groups = grouped(inputs[name], self.rules, self.document_prompt, self.document_separator)
-        few = few_sources_warning(groups, _DEFAULT_K, 'as_retriever(search_kwargs={"k": 10})')
-        plan_input = PlanInput(
+        known = PlanInput(
             question,
-            groups,
+            (),
             inputs.get("choices", self.choices) if "choices" in self._asked[0][1] else None,
             self.rules,
             (
-                *([few] if few else []),
                 *self._format_caveats,
                 *conversation_caveats(given, shown, self.prompt),
                 *unisolated_documents(shown, name),
@@ -363,11 +376,27 @@ class RobustDocuments(OneRun[Any]):
             accept_sampling=self.calls.accept_sampling,
             markers=self.citation_markers,
             for_prompt=self.reader == "model",
+            conversation=is_tainted({key: value for key, value in inputs.items() if key != name}, shown),
+            objects=self.structured is not None,
         )
+
+        def beside(documents: Any) -> PlanInput:
+            """Return what the plan is told of the documents that are asked one by one."""
+            groups = grouped(documents, self.rules, self.document_prompt, self.document_separator)
+            few = few_sources_warning(groups, _DEFAULT_K, 'as_retriever(search_kwargs={"k": 10})')
+            return replace(known, groups=groups, caveats=(*([few] if few else []), *known.caveats))
+
         named = vars(self._prompts).items()
         filled = {key: unchecked(t, inputs=given) for key, t in named if isinstance(t, FilledTemplate)}
         settings = unchecked(self.settings, prompts=unchecked(self._prompts, **filled))
-        plan = self._defense.whole_plan(plan_input, settings)
+        documents = inputs[name]
+        if self._trusted_name not in inputs:
+            plan = self._defense.whole_plan(beside(documents), settings)
+        else:
+            trusted = replace(
+                known, groups=shelf(inputs[self._trusted_name], self.document_prompt, self.document_separator)
+            )
+            plan = self._defense.trusted_plan(trusted, settings, _others(documents, beside))
         if isinstance(model, DecodingModel) and not issubclass(self._defense, TextDefense):
             return plan, DecodingPerformer(model), question
         return plan, TextPerformer(model), question
@@ -409,7 +438,9 @@ class RobustDocuments(OneRun[Any]):
         """Return the chain's prompts in the core's form, without inputs."""
         name, settings = self.document_variable_name, self.settings
 
-        def filled(template: BasePromptTemplate[Any] | None, slot: str, body: str, request: str = "") -> PromptTemplate:
+        def filled(
+            template: BasePromptTemplate[Any] | None, slot: str, body: str, request: str = "", *, leads: bool = False
+        ) -> PromptTemplate:
             field = body.partition("{")[2].partition("}")[0]
             return FilledTemplate(
                 "",
@@ -419,10 +450,13 @@ class RobustDocuments(OneRun[Any]):
                 inputs={},
                 slot=slot,
                 request=request,
+                leads=leads,
                 as_text=self._of_core,
             )
 
-        changes: dict[str, Any] = {"isolated": filled(self.prompt, name, "{context}", self.request)}
+        asks = "" if self.trusted_prompt is not None or settings.silence_request == "none" else settings.silence_request
+        trusted = filled(self.trusted_prompt, name, "{context}", asks, leads=True)
+        changes: dict[str, Any] = {"isolated": filled(self.prompt, name, "{context}", self.request), "trusted": trusted}
         if isinstance(settings, ConsensusSettings) and settings.objects:
             changes["wording"] = filled(self.prompt, name, AGREED_CONTEXT)
         if self.keyword_prompt is not None:
@@ -431,6 +465,18 @@ class RobustDocuments(OneRun[Any]):
             changes["keyword"] = filled(self.prompt, name, agreed_context(settings.task))
         shipped: PromptSet = settings.prompts
         return replace(shipped, phrases=None, **changes)
+
+
+def _others(documents: Any, beside: Callable[[Any], PlanInput]) -> Others:
+    """Return the documents that are asked one by one; those of a retrieval chain are retrieved when they are needed."""
+    if not isinstance(documents, Later):
+        return Others(lambda: beside(documents))
+
+    async def afind() -> PlanInput:
+        found = await documents.afind()
+        return await asyncio.to_thread(beside, found)
+
+    return Others(lambda: beside(documents.find()), afind, lambda error: not steers(error))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
@@ -17,11 +17,13 @@ from langchain_core.tools.retriever import RetrieverInput
 from langchain_robustrag.callbacks import NOSTREAM, ShownMessage, in_loop
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
+from langchain_robustrag.documents import Later
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.messages import answer_message, marked
 from langchain_robustrag.questions import question_inputs, under_every_name
 from langchain_robustrag.retrieval import check_retriever
 from robustrag_integrations.answers.answer import WITHHELD, RobustAnswer, as_answer
+from robustrag_integrations.audit.canaries import trusted_retrieval
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -39,10 +41,11 @@ def create_robust_node(
 ) -> RunnableLambda[Any, dict[str, Any]]:
     """Create a LangGraph node that answers from the documents in the graph's state.
 
-    The state holds the documents (as `context`, or `document_variable_name`) and the question (as `input`, `question`,
-    `query` or `messages`, or whatever `question` says); the prompt may ask for it by the first three of these names. It
-    writes the answer, and under `robustness` the report, a `RobustAnswer.to_dict()`, which a checkpointer can store.
-    With `stream_mode="messages"` the answer is streamed and what single groups say is not.
+    The state holds the documents (as `context`, or `document_variable_name`; trusted ones as `trusted_context`) and the
+    question (as `input`, `question`, `query` or `messages`, or whatever `question` says); the prompt may ask for it by
+    the first three of these names. It writes the answer, and under `robustness` the report, a `RobustAnswer.to_dict()`,
+    which a checkpointer can store. With `stream_mode="messages"` the answer is streamed and what single groups say is
+    not.
 
     Args:
         llm: see `create_robust_documents_chain`.
@@ -100,6 +103,7 @@ def create_robust_retriever_tool(
     description: str,
     *,
     prompt: BasePromptTemplate[Any] | None = None,
+    trusted_retriever: Runnable[Any, Any] | None = None,
     **options: Unpack[RobustOptions],
 ) -> RobustRetrieverTool:
     """Create a tool that retrieves documents and answers from them robustly.
@@ -113,6 +117,8 @@ def create_robust_retriever_tool(
         name: the tool's name, for the agent.
         description: the tool's purpose, for the agent.
         prompt: as there; its variables besides the documents are `input`, `question` or `query`.
+        trusted_retriever: as in `create_robust_retrieval_chain`: what it finds decides, and `retriever` is asked only
+            where it does not hold the answer. The agent gets trusted answers.
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Returns:
@@ -132,22 +138,37 @@ def create_robust_retriever_tool(
         ```
     """
     check_retriever(retriever)
+    if trusted_retriever is not None:
+        check_retriever(trusted_retriever, "trusted_retriever")
     answering = create_reporting_chain(llm, prompt, options, read_by_model=True)
+    first, marked = (retriever, nullcontext) if trusted_retriever is None else (trusted_retriever, trusted_retrieval)
 
-    def inputs(query: str, documents: Any) -> dict[str, Any]:
-        return {**question_inputs(query), answering.document_variable_name: documents}
+    def later(query: str, config: RunnableConfig) -> Later:
+        return Later(lambda: retriever.invoke(query, config), lambda: retriever.ainvoke(query, config))
+
+    def inputs(query: str, documents: Any, others: Later) -> dict[str, Any]:
+        found = (
+            {context: documents} if trusted_retriever is None else {f"trusted_{context}": documents, context: others}
+        )
+        return {**question_inputs(query), **found}
+
+    context = answering.document_variable_name
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
-        documents = retriever.invoke(query, config)
-        with _failures_told():
-            answered = answering.invoke(inputs(query, documents), hidden(config))
-        return content_and_artifact(answered, documents)
+        with marked():
+            documents = first.invoke(query, config)
+        others = later(query, config)
+        with _failures_told(others):
+            answered = answering.invoke(inputs(query, documents, others), hidden(config))
+        return content_and_artifact(answered, [*documents, *others.documents])
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
-        documents = await retriever.ainvoke(query, config)
-        with _failures_told():
-            answered = await answering.ainvoke(inputs(query, documents), hidden(config))
-        return content_and_artifact(answered, documents)
+        with marked():
+            documents = await first.ainvoke(query, config)
+        others = later(query, config)
+        with _failures_told(others):
+            answered = await answering.ainvoke(inputs(query, documents, others), hidden(config))
+        return content_and_artifact(answered, [*documents, *others.documents])
 
     return RobustRetrieverTool(
         name=name,
@@ -161,11 +182,11 @@ def create_robust_retriever_tool(
 
 
 @contextmanager
-def _failures_told() -> Iterator[None]:
+def _failures_told(others: Later) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if steers(error):
+        if steers(error) or error is others.error:  # a retriever's own
             raise
         raise ToolException(unread(error)) from error
 

@@ -32,7 +32,7 @@ from robustrag_integrations.text.prompts import ABSTENTION
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11
 
-_MOST_TURNS = 1_000  # whose answers are known as ones that prompts may hold, or not
+_MOST_TEXTS = 1_000  # for people, which are known again in a history
 
 
 @dataclass
@@ -69,6 +69,40 @@ class _Turn:
 _TURN: ContextVar[_Turn] = ContextVar("robustrag_turn")
 
 
+class _TurnMemory:
+    """A memory as one turn reads and writes it, whatever its kind: answers in it are those that prompts may hold.
+
+    Some memories ask a model about what they hold, for a summary or for facts, and put what it says into every prompt.
+    """
+
+    def __init__(self, memory: Any, turn: _Turn, engine: ReportingChatEngine) -> None:
+        self._memory, self._turn, self._engine = memory, turn, engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._memory, name)
+
+    def put(self, message: ChatMessage) -> None:
+        self._memory.put(self._held(message))
+
+    async def aput(self, message: ChatMessage) -> None:
+        await self._memory.aput(self._held(message))
+
+    def set(self, messages: list[ChatMessage]) -> None:
+        self._memory.set(self._engine._for_prompts(messages))
+
+    async def aset(self, messages: list[ChatMessage]) -> None:
+        await self._memory.aset(self._engine._for_prompts(messages))
+
+    def _held(self, message: ChatMessage) -> ChatMessage:
+        if message.role != MessageRole.ASSISTANT:
+            return message
+        answer = self._turn.response.metadata.robust_answer
+        said = answer if from_conversation(answer) else answer.for_prompt()
+        if said.text != message.content:
+            self._engine._told.append(message.content or "")
+        return ChatMessage(role=message.role, content=said.text, additional_kwargs={REPORT: said.decided_by})
+
+
 class ChatOptions(SynthesizerOptions, total=False):
     """The arguments of LlamaIndex's own chat engines, and those of `RobustRAGSynthesizer`."""
 
@@ -80,16 +114,27 @@ class ChatOptions(SynthesizerOptions, total=False):
 class ReportingChatEngine(BaseChatEngine):
     """Adds the robust answer's report to what the four chat methods return.
 
-    The report is at `response.metadata["robustrag"]`, and the whole response at `response.sources[-1].raw_output`. What
-    no document answers (greetings, questions about the conversation) is answered from the conversation alone, and the
-    report says so.
+    The report is at `response.metadata["robustrag"]`, and the whole response at `response.sources[-1].raw_output`. The
+    memory has of an answer what prompts may hold (`RobustAnswer.for_prompt`), whatever people are shown, and with it
+    who decided it (`additional_kwargs["robustrag"]`). What no document answers (greetings, questions about the
+    conversation) is answered from the conversation alone, and the report says so.
     """
 
     _THEIRS: ClassVar[tuple[str, ...]] = ()  # further arguments of LlamaIndex's own engine
     _llm: LLM
     _synthesizer: RobustRAGSynthesizer | None = None
     _small_talk: bool = True
-    _turns: deque[_Turn] | None = None
+    _stored: Any = None
+
+    @property
+    def _memory(self) -> Any:
+        turn = _TURN.get(None)
+        return self._stored if turn is None else _TurnMemory(self._stored, turn, self)
+
+    @_memory.setter
+    def _memory(self, memory: Any) -> None:
+        self._stored = memory
+        self._told: deque[str] = deque(maxlen=_MOST_TEXTS)  # for people, where the memory has something else
 
     @property
     def response_synthesizer(self) -> RobustRAGSynthesizer:
@@ -110,20 +155,18 @@ class ReportingChatEngine(BaseChatEngine):
             aside=aside_prompt(unread, turn.message) if asks else None,
             condensed=unread,
         )
-        if self._turns is None:
-            self._turns = deque(maxlen=_MOST_TURNS)
-        self._turns.append(turn)
         return turn
 
     def _for_prompts(self, conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
-        """Return a conversation as prompts may hold it: of the engine's answers, those that are fit for prompts."""
-        unfit = {ABSTENTION}
-        for turn in self._turns or ():
-            answer = None if turn.response is None else turn.response.metadata.robust_answer
-            if answer is not None and not from_conversation(answer) and answer.for_prompt() is not answer:
-                unfit |= {answer.text, answer.marked_text}
-        silent = ChatMessage(role=MessageRole.ASSISTANT, content=ABSTENTION)
-        return [silent if m.role == MessageRole.ASSISTANT and m.content in unfit else m for m in conversation]
+        """Return a conversation as prompts may hold it, also one that was made of what people were shown."""
+        held = []
+        for message in conversation:
+            if message.role == MessageRole.ASSISTANT and message.content in self._told:
+                message = ChatMessage(role=MessageRole.ASSISTANT, content=ABSTENTION)
+            elif REPORT in message.additional_kwargs:  # which some LLMs write into their prompts
+                message = ChatMessage(role=message.role, content=message.content)
+            held.append(message)
+        return held
 
     @classmethod
     def from_defaults(
@@ -145,7 +188,8 @@ class ReportingChatEngine(BaseChatEngine):
             retriever: finds the nodes for each message, or for the question that it is condensed to.
             llm: answers, and condenses; None: the synthesizer's, or `Settings.llm`.
             response_synthesizer: makes the answers; None: a new one from `settings`.
-            chat_history, memory, system_prompt, node_postprocessors: as LlamaIndex's engine takes them.
+            chat_history, memory, system_prompt, node_postprocessors: as LlamaIndex's engine takes them. Of a history
+                that was stored by a program of yours nothing is known: store `engine.chat_history`.
             small_talk: where no document answers, ask once more without documents, so that greetings and questions
                 about the conversation get a reply; False: an abstention.
             settings: `prefix_messages` of the context engine; `condense_prompt` (with `{chat_history}` and

@@ -67,8 +67,7 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
 
     answer: RobustAnswer = yield from relayed(plan, relay)
     speaking = _speaking(answer, groups)
-    is_withheld = answer.abstained and "radius" in answer.evidence
-    stays = is_streamed or is_withheld or (not answer.abstained and verdict_of(answer.text) is not None)
+    stays = is_streamed or answer.is_withheld or (not answer.abstained and verdict_of(answer.text) is not None)
     if stays or speaking > answer.radius:
         yield from held
         return answer

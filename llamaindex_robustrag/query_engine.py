@@ -22,6 +22,7 @@ from llamaindex_robustrag.llm import steers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
 from robustrag_integrations._util.checks import refuse_misspelt
 from robustrag_integrations._util.errors import RobustRAGError, TooFewVotesError
+from robustrag_integrations.answers.answer import WITHHELD
 from robustrag_integrations.models.base import TextModel
 
 _REFUSED = (  # classes of LlamaIndex and its integrations: a model reads several documents at once, or they are merged
@@ -29,10 +30,6 @@ _REFUSED = (  # classes of LlamaIndex and its integrations: a model reads severa
     *("DocumentSummaryIndexLLMRetriever", "SummaryIndexLLMRetriever", "TreeAllLeafRetriever", "TreeRootRetriever"),
     *("TreeSelectLeafRetriever", "BasePGRetriever", "KGTableRetriever", "KnowledgeGraphRAGRetriever"),
     *("NLSQLRetriever", "SQLRetriever"),
-)
-_WITHHELD = (
-    "The answer was withheld: too few sources say it, and their words may be an attacker's. Go on without it, or say "
-    "that it is not known."
 )
 
 
@@ -191,8 +188,8 @@ class RobustQueryEngineTool(QueryEngineTool):
 def _marked(output: ToolOutput) -> ToolOutput:
     """Return a tool's output as an error if the answer was withheld."""
     answer = output.raw_output.metadata.robust_answer
-    if answer.abstained and "radius" in answer.evidence:
-        output.content, output.is_error = _WITHHELD, True
+    if answer.is_withheld:
+        output.content, output.is_error = WITHHELD, True
     return output
 
 

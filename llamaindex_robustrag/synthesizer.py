@@ -481,7 +481,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return Response(text, made.sources, made.metadata)
 
     def _shown(self, answer: RobustAnswer) -> str:
-        return answer.marked_text if self._markers else answer.text
+        return answer.shown(markers=self._markers, to=self._reader)
 
 
 @dataclass

@@ -99,7 +99,7 @@ def confidence(rows: Iterable[Row]) -> tuple[Confidence, ...]:
     """
     replies: dict[str, dict[tuple[Any, ...], dict[Any, Reply]]] = {}
     for row in rows:
-        if row.get("error") is not None or row["task"] == "long" or attack_of_row(row).name != "none":
+        if row.get("error") is not None or row["task"] == "long_form" or attack_of_row(row).name != "none":
             continue
         question = (row["dataset"], row["task"], row["question_id"])
         for group in row["answer"].get("groups", ()):
@@ -108,7 +108,7 @@ def confidence(rows: Iterable[Row]) -> tuple[Confidence, ...]:
                 continue
             known = replies.setdefault(row["model"], {})
             if sure is not None:
-                text = ", ".join(group.get("words", ())) if row["task"] == "mc" else said
+                text = ", ".join(group.get("words", ())) if row["task"] == "multiple_choice" else said
                 is_right = contains_answer(text, row["answers"]) > 0
                 known.setdefault(question, {})[(*group["passage_ids"], said)] = is_right, float(sure)
     return tuple(_of_model(model, [[*each.values()] for each in known.values()]) for model, known in replies.items())

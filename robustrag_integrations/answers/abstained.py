@@ -12,17 +12,17 @@ from robustrag_integrations.answers.answer import RobustAnswer
 class Abstained(BaseModel):
     """An abstention where an object was asked for; false as a truth value, and its words as text.
 
-    `warnings` are those of the answer, which say why; `abstained` tells it apart where it is a dict or JSON.
+    `abstained` tells it apart where it is a dict or JSON. The report says why; here no name of a source stands, as the
+    object may go into a prompt.
     """
 
     text: str
-    warnings: tuple[str, ...] = ()
     abstained: Literal[True] = True
 
     @classmethod
     def of(cls, answer: RobustAnswer) -> Abstained:
         """Wrap an answer that is an abstention."""
-        return cls(text=answer.text, warnings=answer.warnings)
+        return cls(text=answer.text)
 
     def __bool__(self) -> bool:
         return False

@@ -49,7 +49,7 @@ _PROMPTS = 20  # before an answer
 _FINDINGS = 1_000
 _FEWEST = 3  # characters of an answer that is looked for
 
-_UNICODE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
+_UNICODE = re.compile(r"(?<!\\)\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _ESCAPED = re.compile(r"\\+[ntrfb]?")
 _SPACE = re.compile(r"\s+")
 
@@ -94,11 +94,12 @@ class Audit:
             self._answers.append(folded(text))
 
     def release(self, report: object) -> None:
-        """Register a robust answer, by its report: what other prompts may hold of it, and what is for people.
+        """Register a robust answer, by its report: what other prompts may hold of it, its question, what is for people.
 
         A few words for people that the question or somebody else's earlier prompts held tell nothing.
         """
         answer = as_answer(report)
+        self.allow(answer.query)
         if answer.evidence.get("answered_from") == "conversation":  # nothing of a document is in it
             return
         said = answer.for_prompt()
@@ -223,13 +224,11 @@ def texts_in(value: object) -> Iterator[str]:
     """Yield the texts in plain data, in order, at any depth."""
     waiting = [value]
     while waiting:
-        part = waiting.pop(0)
+        part = waiting.pop()
         if isinstance(part, str):
             yield part
-        elif isinstance(part, Mapping):
-            waiting = [*part.values(), *waiting]
-        elif isinstance(part, (list, tuple)):
-            waiting = [*part, *waiting]
+        elif isinstance(part, (Mapping, list, tuple)):
+            waiting += [*(part.values() if isinstance(part, Mapping) else part)][::-1]
 
 
 def _words_in(words: str, text: str) -> bool:

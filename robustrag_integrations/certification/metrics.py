@@ -54,6 +54,11 @@ def exact_choice(response: str, references: Sequence[str]) -> float:
     return float(normalised(response) in set(map(normalised, references)))
 
 
+def all_answers(response: str, references: Sequence[str]) -> float:
+    """1.0 if the response contains every reference, else 0.0."""
+    return float(all(contains_answer(response, [each]) > 0 for each in references))
+
+
 def normalised(text: str) -> str:
     """Return words in lower case with single spaces, without punctuation and articles; -5 and A- keep their signs."""
     words = opposed_words(text).split()
@@ -177,7 +182,7 @@ class LLMJudge:
         return None
 
 
-METRICS: Mapping[str, Metric] = {"contains": contains_answer, "exact": exact_choice}
+METRICS: Mapping[str, Metric] = {"contains": contains_answer, "exact": exact_choice, "all": all_answers}
 """The metrics by name."""
 
 

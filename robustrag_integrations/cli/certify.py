@@ -27,8 +27,8 @@ The second table is the mean over questions of what is guaranteed; what is undec
 as 0. The rows are those of robustrag eval --attack none --top-k all --certify 1.
 
 examples:
-  robustrag certify demo --limit 5
-  robustrag certify questions.jsonl --corruption-size 1 2 3 --output certificates.jsonl
+  robustrag certify --limit 5
+  robustrag certify --data questions.jsonl --corruption-size 1 2 3 --output certificates.jsonl
 
 exit codes: 0 done, 1 failure or failed questions, 2 wrong usage, 130 interrupted
 """
@@ -39,7 +39,8 @@ BASIC = frozenset({"data", "defense", "corruption_size", "attack", "model", "lim
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument("data", metavar="DATA", help="demo, or a file of questions")
+    about = "demo (default), or files of questions"
+    parser.add_argument("--data", nargs="+", default=["demo"], metavar="DATA", help=about)
     parser.add_argument("--defense", choices=tuple(METHODS), default="consensus", help="default consensus")
     about = "number of passages that the attacker controls (default 1)"
     whole = whole_number(0, 100)
@@ -54,16 +55,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Certify the questions and print a summary."""
-    only_choices = METHODS[args.defense].tasks == ("multiple_choice",)
+    task = "multiple_choice" if METHODS[args.defense].tasks == ("multiple_choice",) else "short_answer"
     short = {"max_context_tokens": 256} if named_model(args.model).local else {}
     config: dict[str, Any] = {
-        "data": [{"source": args.data, "task": "mc" if only_choices else "qa"}],
+        "data": [{"source": source, "task": task} for source in args.data],
         "limit": args.limit,
         "models": [{"name": args.model, **short}],
         "judge": None,
         "defenses": [args.defense],
         "attacks": [],
-        "top_k": 10 if args.data == "demo" else "all",
+        "top_k": 10 if args.data == ["demo"] else "all",
         "metric": args.metric,
         "certify": {"corruption_sizes": args.corruption_size, "attacks": [args.attack]},
     }

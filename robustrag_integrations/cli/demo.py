@@ -24,7 +24,6 @@ from robustrag_integrations.evaluation.show.sentences import PLAIN
 from robustrag_integrations.evaluation.show.tables import Table
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.text.abstention import is_abstention
 
 DEFAULT_TARGET = "Atlantis"
 PLANTED = "planted"  # the id of the attacker's passages
@@ -97,8 +96,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the demonstration and print what happened."""
     folder = world.world_folder()
     case = _case(args, list(world.asked_about(folder)))
-    documents = world.read_world(folder)
-    passages = BM25Index(split(documents)).search(case.question, args.top_k)
+    passages = BM25Index(split(world.read_world(folder))).search(case.question, args.top_k)
     if len(passages) < max(2, len(args.poison)):
         raise UsageError(
             f"only {len(passages)} passages of the world share a word with {printable(case.question, 200)!r}; "
@@ -113,11 +111,10 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:  # the question does not fit into the model's window
         raise RobustRAGError(str(error)) from error
     right = case.answers[0] if case.answers else None
-    names = "\n".join(document.text for document in documents) if args.model == "bundled" else ""
-    told = summary(outcomes, attacks, names)
+    told = summary(outcomes, attacks)
     if args.json:
         show_json({
-            "schema": "robustrag/demo/1",
+            "schema": "robustrag/demo/2",
             "model": model.description,
             "question": case.question,
             "answer": right,
@@ -177,7 +174,6 @@ class Outcome:
     """One defence under one attack.
 
     Attributes:
-        alone: consensus: the model's reply to a planted passage alone; empty for an abstention.
         correct: True if the right answer is given; None when that is not known.
         hijacked: True if the attacker's answer is given. An abstention, which may tell what sources say, gives none.
     """
@@ -189,7 +185,6 @@ class Outcome:
     abstained: bool
     correct: bool | None
     hijacked: bool
-    alone: str | None = None
 
     @property
     def verdict(self) -> str:
@@ -257,9 +252,8 @@ def demonstrate(
             answer = defense.answer(case.question, inject(passages, planted), choices=case.choices if votes else None)
             hijacked = _hijacked(attack, answer, clean.setdefault(name, answer))
             right = not answer.abstained and holds_answer(answer.text, case.answers[:1]) if case.answers else None
-            alone = next((g.response or "" for g in answer.groups if PLANTED in g.passage_ids), None)
             about = (answer.text, answer.radius, answer.abstained, right, hijacked)
-            outcomes.append(Outcome(attack.name, name, *about, alone if name == CONSENSUS else None))
+            outcomes.append(Outcome(attack.name, name, *about))
     return outcomes
 
 
@@ -274,8 +268,8 @@ def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bo
     return changed and any(holds_answer(text, [answer.text]) for text in attack.planted)
 
 
-def summary(outcomes: Sequence[Outcome], attacks: Sequence[Planting], names: str = "") -> list[str]:
-    """Sum up in sentences: who was fooled, what became of the radius's promise, and why an attack fooled nobody."""
+def summary(outcomes: Sequence[Outcome], attacks: Sequence[Planting]) -> list[str]:
+    """Sum up in sentences: who was fooled, and what became of the radius's promise."""
     attacked = [o for o in outcomes if o.attack != "none"]
     fooled: dict[str, list[str]] = {}
     for outcome in attacked:
@@ -287,11 +281,7 @@ def summary(outcomes: Sequence[Outcome], attacks: Sequence[Planting], names: str
     told.append("With a radius of 2, say, nothing that any two sources say can change the answer; 0 promises nothing.")
     if any(len(attack.planted) > 1 and attack.name.startswith(YOURS) for attack in attacks):
         told.append(_standing([o for o in outcomes if o.defense == CONSENSUS]))
-    return told + [
-        _unfooled(attack, [o for o in outcomes if o.attack in ("none", attack.name)], names)
-        for attack in attacks
-        if attack.planted and not any(o.hijacked for o in attacked if o.attack == attack.name)
-    ]
+    return told
 
 
 def _standing(outcomes: Sequence[Outcome]) -> str:
@@ -307,21 +297,6 @@ def _standing(outcomes: Sequence[Outcome]) -> str:
         f"Without an attack consensus has radius {clean.radius}: it promises to stand {clean.radius} planted sources. "
         f"It {', '.join(parts)}."
     )
-
-
-def _unfooled(attack: Planting, outcomes: Sequence[Outcome], names: str) -> str:
-    """Why an attack fooled nobody, as far as the model's reply to the planted passage alone tells."""
-    alone = next((o.alone for o in outcomes if o.attack == attack.name and o.alone), "")
-    said = f"{attack.name.capitalize()} fooled nobody. Read alone, the planted passage makes the model say"
-    if not alone or is_abstention(alone):
-        return f"{said} that it does not know: the passage has to answer the question, or to give an order about it."
-    reply = f"{said} {printable(alone, 60)!r}"
-    typed = any(holds_answer(text, [alone]) for text in attack.planted)
-    if typed if attack.target is None else holds_answer(alone, [attack.target]):
-        return f"{reply}, but that is one vote, and plain RAG went by the other passages."
-    if attack.target is not None and names and attack.target not in names:
-        return f"{reply}: the small reader can hardly write a name that its world does not hold."
-    return f"{reply}, which is not what the attacker wants: it does not obey."
 
 
 def _people_say(defense: str) -> str:

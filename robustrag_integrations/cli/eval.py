@@ -25,7 +25,6 @@ from robustrag_integrations.cli.output import (
 )
 from robustrag_integrations.defenses.registry import METHODS, entry_of
 from robustrag_integrations.evaluation.attacks.families import ATTACKS
-from robustrag_integrations.evaluation.data.questions import TASKS
 from robustrag_integrations.evaluation.run.config import (
     DEFAULTS,
     ConfigError,
@@ -36,6 +35,7 @@ from robustrag_integrations.evaluation.run.config import (
 from robustrag_integrations.evaluation.show.tables import LEGEND
 from robustrag_integrations.grouping.votes import RULES
 from robustrag_integrations.models.providers import PROVIDERS, takes
+from robustrag_integrations.text.prompts import TASKS
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.run.runner import Finished
@@ -83,7 +83,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--show-config", action="store_true", help="print the configuration, and run nothing")
     what = parser.add_argument_group("what is evaluated")
     what.add_argument("--data", **several, metavar="DATA", help="demo (default), or files")
-    about = "qa (short answers), mc (multiple choice), long (long answers); default: as the data says"
+    about = "short_answer, multiple_choice, long_form or list; default: as the data says"
     what.add_argument("--task", **several, choices=TASKS, dest="tasks", help=about)
     about = f"{', '.join(each.form for each in PROVIDERS)} of a transformers model"
     what.add_argument("--model", **several, metavar="MODEL", dest="models", help=about)
@@ -110,8 +110,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     """Add the options of every run: what of the questions, how scored, and how computed."""
     add_base_url(parser)
     parser.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="only the first N questions")
-    about = "contains (the answer holds a right one), exact (it is one), or module:function, from (response, "
-    about += "references) to a score from 0 to 1; default: contains for short answers, exact for choices"
+    about = "contains (the answer holds a right one), exact (it is one), all (it holds all), or module:function, from "
+    about += "(response, references) to a score from 0 to 1; default: the one of the task"
     parser.add_argument("--metric", metavar="METRIC", help=about)
     add_set(
         parser,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import html
 import re
+from bisect import bisect_right
+from collections.abc import Callable
 
 from robustrag_integrations._util.display import UNSEEN
 
@@ -14,6 +16,7 @@ _LONGEST_TAG = 4000  # characters
 _LONGEST_CODE = 2000  # characters within a line
 _INVISIBLE = re.compile(f"[{UNSEEN}]+")
 _NEXT = re.compile(r"<(?=[A-Za-z/!])|(?P<block>^ {0,3}(?:`{3,}|~{3,}))|`+", re.M)
+_STOP = re.compile(r"""(?:=\s*)?["']|>""")  # a mark of quotation behind a "=" begins a value
 _NAME = re.compile(r"</?([A-Za-z][^\s<>/]*)")
 _UNDRAWN = frozenset({"script", "style", "template"})
 _VOID = frozenset(  # without an end
@@ -41,6 +44,7 @@ def without_hidden(text: str) -> tuple[str, int]:
     An element that is hidden and has no end hides all that follows, as in a browser.
     """
     kept: list[str] = []
+    end_of_tag = _ends_of_tags(text)
     left_out = begun = at = 0
     while match := _NEXT.search(text, at):
         start = match.start()
@@ -50,7 +54,7 @@ def without_hidden(text: str) -> tuple[str, int]:
         if text.startswith("<!--", start):
             at = _after(text, "-->", start + 4)
         else:
-            end = _end_of_tag(text, start)
+            end = end_of_tag(start)
             at = end or start + 1
             if not end or not is_hidden(text[start:end]):
                 continue
@@ -75,14 +79,28 @@ def _end_of_code(text: str, match: re.Match[str]) -> int:
     return at if end < 0 or "\n\n" in text[at:end] else end + len(mark)
 
 
-def _end_of_tag(text: str, start: int) -> int:
-    """Return where a tag ends, a ">" in quotation marks passed over; 0 if it is none."""
-    end, limit = start, start + _LONGEST_TAG
-    while (end := text.find(">", end + 1, limit)) > 0:
-        tag = text[start:end]
-        if tag.count('"') % 2 == 0 and (tag.count("'") % 2 == 0 or '"' in tag):
-            return end + 1
-    return 0
+def _ends_of_tags(text: str) -> Callable[[int], int]:
+    """Return a function from where a tag begins to where it ends, a ">" in a quoted value passed over; 0 if nowhere.
+
+    Where a tag ends depends on what follows alone, so that it is found once for every place, from the text's end on.
+    """
+    stops = [*_STOP.finditer(text)]
+    places = [stop.end() for stop in stops]
+    ends = [0] * (len(stops) + 1)  # of a tag that is open, and in no value, before each stop
+    following = {'"': len(stops), "'": len(stops)}  # the place after the next stop with this mark
+    for place in range(len(stops) - 1, -1, -1):
+        mark = stops[place][0][-1]
+        if mark == ">":
+            ends[place] = places[place]
+            continue
+        ends[place] = ends[following[mark] if len(stops[place][0]) > 1 else place + 1]
+        following[mark] = place + 1
+
+    def end_of(start: int) -> int:
+        end = ends[bisect_right(places, start)]
+        return end if end - start <= _LONGEST_TAG else 0
+
+    return end_of
 
 
 def is_hidden(tag: str) -> bool:

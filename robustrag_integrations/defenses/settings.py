@@ -10,7 +10,7 @@ from robustrag_integrations._util.settings import check_settings, setting
 from robustrag_integrations.defenses.registry import Method
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.replies.reading import CutReplies
-from robustrag_integrations.text.abstention import Abstains, abstention_of, is_abstention
+from robustrag_integrations.text.abstention import Abstention, abstention_of, is_abstention
 from robustrag_integrations.text.prompts import ABSTENTION, SILENCE_REQUEST, Options, PromptSet, Task, chosen_prompts
 
 
@@ -72,10 +72,10 @@ class MethodSettings:
         """The phrases that abstain: the one that prompts ask for, and those that a user added."""
         return (ABSTENTION, *getattr(getattr(self, "abstains", None), "phrases", ()))
 
-    def final_abstains(self, text: str) -> bool:
+    def final_abstains(self, text: str, question: str | None = None) -> bool:
         """True if a final answer abstains; a function that raises over it counts as a no."""
         try:
-            return text == ABSTENTION or bool(getattr(self, "abstains", is_abstention)(text))
+            return text == ABSTENTION or bool(getattr(self, "abstains", is_abstention)(text, question))
         except INTERRUPTS:
             raise
         except BaseException:
@@ -125,7 +125,7 @@ class GroupSettings(ReplySettings):
 class AbstainingSettings(GroupSettings):
     """Settings of methods that count what replies say, of which some abstain."""
 
-    abstains: Abstains = setting(
+    abstains: Abstention = setting(
         None,
         "a function from a reply to whether it abstains, or further phrases that abstain",
     )

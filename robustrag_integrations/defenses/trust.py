@@ -157,7 +157,9 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
             why = "the reply names none of the options"
         text = "" if choice is None else choices[choice]
     elif why is None:
-        said = silence_of(text, phrases) or ("abstains" if settings.final_abstains(text) else None)
+        said = silence_of(text, phrases, inputs.query) or (
+            "abstains" if settings.final_abstains(text, inputs.query) else None
+        )
         begun = shown and not holds(text)
         if rest := _rest(said, response, answer, begun) if shown else "":
             yield Emit(rest)

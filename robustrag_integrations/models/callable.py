@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -16,7 +16,15 @@ from robustrag_integrations._util.errors import INTERRUPTS, ModelError
 from robustrag_integrations._util.redaction import presentable, redacted, secrets_of, shown_in_one_line
 from robustrag_integrations.answers.determinism import Repeats, checked_samples
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until, not_asked
-from robustrag_integrations.models.caller import AT_ONCE, TRANSIENT, CallLimits, await_within, is_busy, pause_before_try
+from robustrag_integrations.models.caller import (
+    AT_ONCE,
+    TRANSIENT,
+    CallLimits,
+    await_within,
+    cancelled_after,
+    is_busy,
+    pause_before_try,
+)
 from robustrag_integrations.models.reply import Ending, Piece
 from robustrag_integrations.models.threads import BACKGROUND, END, acalled, called, in_thread
 from robustrag_integrations.text.prompts import Prompt
@@ -24,6 +32,7 @@ from robustrag_integrations.text.prompts import Prompt
 Result = TypeVar("Result")
 
 _CANCELLING = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
+_MOST_LOOKS = 1000  # at the replies so far, each of which takes as long as there are prompts
 _SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds; then the next wave is sent, though replies are missing
 
 
@@ -135,6 +144,13 @@ class CalledModel(TextModel):
         replies = list[Response | None]([None] * count)
         interrupts: list[BaseException] = []
         tasks: set[asyncio.Task[None]] = set()
+        done: list[asyncio.Task[None]] = []
+        woken = asyncio.Event()
+
+        def ended(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            done.append(task)
+            woken.set()
 
         async def respond(index: int) -> None:
             call, prompt = calls[index], prompts[index]
@@ -172,7 +188,7 @@ class CalledModel(TextModel):
             (self._limits.lowered(self._cap) or AT_ONCE) if until else count
         )  # the rule is asked before each further call
         wave = (until and until.wave_size) or count
-        sent = due = 0
+        sent = due = unseen = 0
         began = overdue = 0.0
         try:
             while True:
@@ -180,19 +196,27 @@ class CalledModel(TextModel):
                 if due < count and (now >= overdue or not (tasks or sent < due)):
                     due, began, overdue = min(due + wave, count), now, now + _LONGEST_WAVE
                 while sent < due and len(tasks) < at_once:
-                    tasks.add(asyncio.ensure_future(respond(sent)))
+                    tasks.add(task := asyncio.ensure_future(respond(sent)))
+                    task.add_done_callback(ended)
                     sent += 1
-                if not tasks:
+                if not (tasks or done):
                     return so_far()
                 patience = overdue - now if due < count else None
-                done, tasks = await asyncio.wait(tasks, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                with suppress(asyncio.TimeoutError):
+                    async with cancelled_after(patience):
+                        await woken.wait()
+                woken.clear()
                 for error in [*interrupts, *(task.exception() for task in done if not task.cancelled())]:
                     if error is not None:
                         raise error
                 if done:
                     overdue = min(overdue, began + max(_SHORTEST_WAVE, 3 * (time.monotonic() - began)))
-                if until and done and None in replies and await in_thread(until.enough, so_far()):
-                    return so_far()
+                unseen += len(done)
+                done.clear()
+                if until and unseen > count // _MOST_LOOKS and None in replies:
+                    unseen = 0
+                    if await in_thread(until.enough, so_far()):
+                        return so_far()
         finally:
             stop()
             for task in tasks:

@@ -1,224 +1,172 @@
-"""Recognises responses that abstain (paper, Algorithm 1, line 6).
+"""Recognises replies that abstain (paper, Algorithm 1, line 6), and tells silence from other abstentions.
 
-1. A response is unwrapped: reasoning, JSON, LaTeX, citations, titles and quotations go.
-2. It is cut into sentences, and each of them at commas and where a new clause begins (`turns`).
-3. Each clause says that nothing is known ("denial"), says something ("content"), or neither. A response abstains if
-   some clause denies and none has content.
+Prompts ask for a fixed phrase where the answer is not there, and nearly all abstentions begin with it. Beside it there
+are whole short replies ("Not specified"), and for each language one pattern of a clause that says that the text, or
+whoever read it, does not say: both are data (`abstentions.txt`). A reply abstains if one of its clauses does and the
+others say nothing of their own ("I'm sorry, but"). It never does with a number or a name that the question lacks.
 
-All words are data, a file for each language in `denials/`, and one for all (`shared`). A file has sections of regular
-expressions, whose lines are alternatives; `{name}` stands for those of another section. They are written case-folded
-and without Latin accents, and searched for in one clause of a reply:
-
-- `denies`: the clause says that nothing is known or given.
-- `of_source`: the same where it speaks of a text (`sources`) or of what was asked for (`asked`): a document that does
-  not contain a date says nothing, a drink that does not contain alcohol is an answer.
-- `answers`: the clause says something in spite of the words above.
-- `aside`, `filler`, `sorry`, `empty`: the clause says nothing of its own; only next to one that denies does it matter.
-- `turns`: before these words a new clause begins; `asks`: these begin an indirect question.
-- `hints`, `hints_within`: how words begin of which every clause that denies holds one: a reply without any is read no
-  further.
+What a thing lacks is an answer: "The source code is not included", "Premium has no deductible".
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import groupby
-from operator import itemgetter
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
-from robustrag_integrations._util.normalise import compatible
-from robustrag_integrations.text.answer_text import answer_text, unboxed, without_citations
+from robustrag_integrations._util.normalise import few_marks, plain_words
+from robustrag_integrations.text.answer_text import LEAD, answer_text, unboxed, without_citations
+from robustrag_integrations.text.keywords import extractor_fingerprint
 from robustrag_integrations.text.languages import scripts_of, sections_of
 from robustrag_integrations.text.prompts import ABSTENTION
 from robustrag_integrations.text.reasoning import parts_of
 
-_DENIALS = Path(__file__).with_name("denials")
-_NAMED = re.compile(r"\{([a-z_]+)\}")
-_NEVER = "(?!)"
-_TOP_LEVEL = re.compile(r"\|(?![^()]*\))")  # between alternatives outside brackets
-_IN_WORD = r"[\w\u0900-\u0963\u0981-\u0df3]"  # letters, and the vowel signs of India
-_UNSPACED = frozenset({"zh", "ja", "th"})
-
-LATIN = (
-    "en", "de", "fr", "es", "it", "pt", "pl", "tr", "vi", "nl",
-    "sv", "id", "cs", "ro", "fi", "hu", "hr", "ca", "sw", "tl",
-)  # fmt: skip
-_BY_SCRIPT = {
-    "greek": ("el",), "cyrillic": ("ru", "uk", "bg", "sr"), "hebrew": ("he",), "arabic": ("ar", "fa", "ur"),
-    "devanagari": ("hi", "mr"), "bengali": ("bn",), "gujarati": ("gu",), "tamil": ("ta",), "telugu": ("te",),
-    "han": ("zh", "ja"), "kana": ("ja",), "hangul": ("ko",), "thai": ("th",),
-}  # fmt: skip
-LANGUAGES = tuple(sorted({*LATIN, *(name for names in _BY_SCRIPT.values() for name in names)}))
-
-
-_FRAMES = {
-    "asks": "^(?:{})",
-    "filler": "^(?:{})",
-    "sorry": "^(?:(?:i am|i'm|we are|we're|i) )?(?:so |very |really |but )?(?:{})",
-}
-
-
-class Language:
-    """One file's sections as patterns, each compiled on first use, which for most replies never comes."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.sections = sections_of(_DENIALS / f"{name}.txt")
-        self._compiled: dict[str, re.Pattern[str]] = {}
-
-    def written(self, section: str) -> str:
-        """Return a section as one pattern; a missing section matches nowhere."""
-        lines = self.sections.get(section)
-        return _NAMED.sub(lambda named: self.written(named[1]), "|".join(lines)) if lines else _NEVER
-
-    def finds(self, section: str, clause: str) -> bool:
-        """True if a clause matches one of the patterns of a section."""
-        pattern = self._compiled.get(section)
-        if pattern is None:
-            written = unicodedata.normalize("NFC", self.written(section))  # as the letters of replies are
-            if section == "asks" and self.name not in _UNSPACED:
-                written = f"(?:{written})(?!{_IN_WORD})"
-            pattern = self._compiled[section] = re.compile(_FRAMES.get(section, "{}").format(written))
-        return pattern.search(clause) is not None
-
-
-@cache
-def language(name: str) -> Language:
-    """Return the words of a language, or those that are `shared`."""
-    return Language(name)
-
-
-@cache
-def empty_words() -> frozenset[str]:
-    """Return the words that add nothing to a denial."""
-    return frozenset(" ".join(language("shared").sections["empty"]).split())
-
-
-@cache
-def hints_of(*names: str) -> re.Pattern[str]:
-    """Return a pattern found in every denial in these languages; it matches anything if one of them has no hints."""
-    if any("hints" not in language(name).sections for name in names):
-        return re.compile("")
-    words = _TOP_LEVEL.split("|".join(language(name).written("hints") for name in names))
-    groups = groupby(sorted(set(words)), key=itemgetter(0))  # by first letters, at most places few are left to try
-    beginnings = "|".join(f"{letter}(?:{'|'.join(word[1:] for word in group)})" for letter, group in groups)
-    within = [line for name in names for line in language(name).sections.get("hints_within", ())]
-    return re.compile("|".join([rf"\b(?:{beginnings})", *within]))
-
-
-@cache
-def turns_of(languages: tuple[Language, ...]) -> re.Pattern[str]:
-    """Return a pattern of the words before which a new clause begins."""
-    found = []
-    for each in languages:
-        turns = each.written("turns")
-        spaced = each.name not in _UNSPACED and each.name != "ko"
-        found.append(rf"(?<!{_IN_WORD})(?:{turns})(?:(?<= )|(?!{_IN_WORD}))" if spaced else turns)
-    return re.compile(unicodedata.normalize("NFC", "|".join(found) or _NEVER))
-
-
-def languages_of(text: str) -> tuple[str, ...]:
-    """Return the languages that a text may be in: by script; those in Latin script if no other one stands out."""
-    if text.isascii():
-        return LATIN
-    counts = scripts_of(text)
-    if not counts:
-        return LATIN
-    return _BY_SCRIPT["kana" if counts["kana"] else counts.most_common(1)[0][0]]
-
-
-Abstains: TypeAlias = Callable[[str], bool]  # True if a reply abstains
-
-_LOOKED_AT = 2000  # characters; an abstention is short, and a hostile response may be long
-_LONGEST_CLAUSE = 300  # characters; a longer one says something
-_MOST_CLAUSES = 40
-_MOST_CHUNKS = 3  # of a sentence whose denial commas cut in pieces
-
+_NAMED = re.compile(r"\{([a-z]+)\}")
+_LONGEST = 1000  # characters; an abstention is short, and a hostile reply may be long
+_LONGEST_CLAUSE = 300
+_MOST_CLAUSES = 20
+_BLANK = re.compile(r"[\s.…?!,;:\"'“”„«»*_–—-]*\Z")  # "[]", "==" and "&&" are answers
 _STRAIGHT = str.maketrans("’‘ʼ`´“”„«»「」『』《》*_", "'" * 5 + '"' * 11 + "  ")
-_MARKS = frozenset("\"'’‘ʼ`´“”„«»「」『』《》*_")  # around a phrase, and apostrophes
-_QUOTED = re.compile(r'"[^"]*"')
-# "The prize went to I Don't Know": three capitalised words or more within a sentence, one of which denies.
-_TITLE = re.compile(
-    r"(?<=[a-z])\s[*_]{0,2}(?=(?:[A-Z][a-z'’]*\s){0,5}(?:Not|No|Don['’]t|Didn['’]t|Can['’]t|Nothing|Nobody|None|Never|Unknown)"
-    r"\b)[A-Z][a-z'’]*(?:\s[A-Z][a-z'’]*){2,7}"
+_SENTENCE_END = re.compile(r"[.!?;:]+(?=\s|$)|[…。！？；：।॥؟؛۔\n()\[\]{}（）【】|]+|\s[-–—]+\s|—")
+_COMMA = re.compile(
+    r"[,،、，](?=\s|[^\d\s])"
+    r"| (?=(?:but|although|though|however|whereas|except|and (?:do|does|did|it|is)|aber|sondern|mais|pero|ma|mas) )"
 )
-_VOWEL_SIGNS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f]")
-_BLANK = re.compile(r"[\s.…?!,;:\"'_*–—-]*\Z")  # "[]", "==" and "&&" are answers
-_NOTHING = re.compile(r"(?:null|nil|nan|n/?a|k\.\s?a)\W*\Z")
-_CODE_SPAN = re.compile(r"\s*`(?:null|nil|nan)`[.\s]*\Z", re.I)
-_SENTENCE_END = re.compile(r"[.!?;:]+(?=\s|$)|[…。！？；：।॥؟؛۔\n()\[\]{}（）【】|]+|\s[-–—]+\s|—|^- ", re.M)
-_COMMA = re.compile(r"[,،、，](?=\s|[^\d\s])")
-_BROKEN_LINE = re.compile(r"(?<=[^\W_])[ \t]*\n[ \t]*(?=[a-zà-öø-ÿа-я])")
-_LEAD = re.compile(r"^(?:(?:[-•]|\d{1,2}[.)])\s)+")
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_DIGIT = re.compile(r"\d")
-_LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
+_NUMBER = re.compile(r"\d+")
+_NAME = re.compile(r"(?<=[\w,'’\"“«] )[\"'“«„]?([^\W\d_][\w'’-]+)")
+_MARKS = frozenset("\"'’‘ʼ`´“”„«»「」『』《》*_")  # around a phrase, and apostrophes
+
+
+class _Language:
+    """One section of `abstentions.txt`."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        named = [line.partition(": ") for line in lines if not line.startswith("= ")]
+        self.words = {name: text for name, _, text in named}
+        self.short = frozenset(short.rstrip(".") for short in self.words["short"].split("; "))
+        self._patterns = [line.removeprefix("= ") for line in lines if line.startswith("= ")]
+        self._asides = [text for name, _, text in named if name == "aside"]
+        self.scripts = frozenset(scripts_of(self.words["short"]))
+        begins = "|".join(map(re.escape, self.words.get("and", "").split()))
+        self.begins = re.compile(f"(?:{begins}) ?(?=.)" if self.scripts & {"han", "kana"} else f"(?:{begins}) ")
+
+    @cached_property
+    def says_nothing(self) -> re.Pattern[str]:
+        """What a clause is that abstains."""
+        return self._any([*map(re.escape, sorted(self.short)), *self._patterns])
+
+    @cached_property
+    def aside(self) -> re.Pattern[str]:
+        """What a clause is that says nothing beside one that abstains."""
+        return self._any(self._asides)
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """The words of the patterns, which are no names however they are written."""
+        return frozenset(re.findall(r"[^\W\d_]+", " ".join([*self.words.values(), *self._patterns, *self._asides])))
+
+    def _any(self, alternatives: Sequence[str]) -> re.Pattern[str]:
+        written = "|".join(f"(?:{each})" for each in alternatives) or "(?!)"
+        while _NAMED.search(written):
+            written = _NAMED.sub(lambda name: self.words[name[1]], written)
+        return re.compile(unicodedata.normalize("NFC", written))
+
+
+@cache
+def languages() -> dict[str, _Language]:
+    """Return what abstains in each language, by its code."""
+    return {name: _Language(lines) for name, lines in sections_of(Path(__file__).with_name("abstentions.txt")).items()}
 
 
 @dataclass(frozen=True)
 class Abstention:
-    """A test for abstentions: those that `is_abstention` recognises, and replies that are one of these phrases.
+    """A test for abstentions: a function of a reply, or those that `is_abstention` recognises with further phrases.
 
-    Case, accents and punctuation make no difference.
+    Case, accents and quotation marks of phrases make no difference, nor does punctuation at their end.
     """
 
-    phrases: tuple[str, ...]
+    phrases: tuple[str, ...] = ()
+    function: Callable[[str], bool] | None = None
 
-    def __call__(self, response: str) -> bool:
-        """True if this response abstains."""
-        return is_abstention(response) or _bare(response) in map(_bare, self.phrases)
+    def __call__(self, reply: str, question: str | None = None) -> bool:
+        """True if this reply abstains."""
+        return self.function(reply) if self.function else is_abstention(reply, question, self.phrases)
 
     @property
     def fingerprint(self) -> str:
         """The name of this test in certificates and answers."""
-        return f"meaning and {list(self.phrases)!r}"
+        if self.function:
+            return extractor_fingerprint(self.function)
+        return f"meaning and {list(self.phrases)!r}" if self.phrases else "meaning"
 
 
-def is_abstention(response: str) -> bool:
-    """True if a response says that it does not know, or that what it was given does not say.
+def is_abstention(reply: str, question: str | None = None, phrases: Sequence[str] = ()) -> bool:
+    """True if a reply says that it does not know, or that what it was given does not say.
 
-    It is read as a whole: every clause that says something of its own makes the response an answer, so that "Karl
-    Gross, although I don't know his title" answers, and so does what a thing lacks: "The file was not found". What is
-    empty abstains, as does a model's reasoning that never comes to an answer, and the JSON answer null. In a language
-    without a list of words a response answers. A phrase inside quotation marks is somebody's title or words, unless the
-    whole response is that quotation. A function of this one response, linear in its length.
+    What is empty abstains, as does a model's reasoning that never comes to an answer, and the JSON answer null. In a
+    language without a section a reply answers. A function of the reply, its question and these further phrases, linear
+    in the length of the reply.
     """
-    if _CODE_SPAN.match(response):
-        return False
-    text = answer_text(response)
-    if len(text) > _LOOKED_AT:
+    text = answer_text(reply)
+    if len(text) > _LONGEST or text.strip().startswith("`"):
         return not text.strip()
-    unwrapped = without_citations(unboxed(text))
-    if "\n" in unwrapped:
-        unwrapped = _BROKEN_LINE.sub(" ", unwrapped)
-    plain = _plain(unwrapped)
-    if _BLANK.match(plain) or _NOTHING.match(plain.strip(" '\"([<")):
+    text = LEAD.sub("", without_citations(unboxed(text)).strip(), count=1)
+    if _BLANK.match(text):
         return True
-    names = languages_of(plain)
-    if names is LATIN and not hints_of(*LATIN).search(plain):
+    plain = unicodedata.normalize("NFC", few_marks(text)).translate(_STRAIGHT)
+    scripts = frozenset(scripts_of(plain))
+    spoken = {name: each for name, each in languages().items() if each.scripts & scripts or each.scripts == scripts}
+    bare = " ".join(plain.lower().strip(" \"'.!。\n-").split())
+    if any(bare in each.short for each in spoken.values()):
+        return True
+    own = [_loose(phrase).rstrip(" .!。") for phrase in phrases]
+    asked = frozenset(plain_words(" ".join([question or "", *phrases])).split())
+    found, sentences = set(), [s for s in _SENTENCE_END.split(plain.lower()) if any(map(str.isalnum, s))]
+    if len(sentences) > _MOST_CLAUSES:
         return False
-    plain = _plain(_TITLE.sub(" xx ", unwrapped)) if _TITLE.search(unwrapped) else plain
-    bare = plain.strip(" \"'.!\n-")
-    plain = _QUOTED.sub(" xx ", plain) if '"' in bare else bare  # a placeholder that counts as content
-    spoken = tuple(language(name) for name in names if hints_of(name).search(plain))
-    sentences = [sentence for sentence in _SENTENCE_END.split(plain) if any(map(str.isalnum, sentence))]
-    if len(sentences) > _MOST_CLAUSES or any(len(sentence) > _LONGEST_CLAUSE for sentence in sentences):
-        return False
-    denied = False
     for sentence in sentences:
-        said = _said(sentence, spoken)
-        if said == "content":
-            return False
-        denied = denied or said == "denial"
-    return denied
+        after = False  # a clause of this sentence that abstains
+        for piece in _COMMA.split(sentence):
+            clause = " ".join(piece.strip(" \"'-•").split())
+            if not any(map(str.isalnum, clause)):
+                continue
+            if len(clause) > _LONGEST_CLAUSE:
+                return False
+            names = [name for name, each in spoken.items() if _says(each, clause, "says_nothing")]
+            if names or _loose(clause) in own:
+                found.update(names or ["en"])
+                after = True
+            elif not any(_says(each, clause, "aside") for each in spoken.values()) and not (
+                after and asked.issuperset(plain_words(clause).split())
+            ):
+                return False
+    return bool(found) and not _adds(text, asked, found, question is not None)
 
 
-def silence_of(reply: str, phrases: Sequence[str] = (ABSTENTION,)) -> Literal["silent", "abstains"] | None:
+def _says(language: _Language, clause: str, what: Literal["says_nothing", "aside"]) -> bool:
+    pattern: re.Pattern[str] = getattr(language, what)
+    begun = language.begins.match(clause)
+    return bool(pattern.fullmatch(clause) or (begun and pattern.fullmatch(clause, begun.end())))
+
+
+def _adds(text: str, asked: frozenset[str], spoken: set[str], names: bool) -> bool:
+    """True if a text holds a number or a name that its question lacks; German writes every noun like a name."""
+    known = asked.union(*(languages()[name].vocabulary for name in spoken))
+    if any(number not in asked for number in _NUMBER.findall(text)):
+        return True
+    if not names or "de" in spoken or text.isupper():
+        return False
+    found = (match[1] for match in _NAME.finditer(text) if match[1][0].isupper() and match[1][:2] not in ("I'", "I’"))
+    return any(not known.issuperset(plain_words(name).split()) for name in found)
+
+
+def silence_of(
+    reply: str, phrases: Sequence[str] = (ABSTENTION,), question: str | None = None
+) -> Literal["silent", "abstains"] | None:
     """Tell whether a reply is silence, an abstention by its words alone, or an answer (None).
 
     Silence begins with one of these phrases, which the model was asked for, and says nothing else: "I don't know. The
@@ -227,11 +175,12 @@ def silence_of(reply: str, phrases: Sequence[str] = (ABSTENTION,)) -> Literal["s
     """
     text = parts_of(reply).answer
     begun = _loose(text)
+    abstains = is_abstention(text, question, phrases)
     for phrase in (_loose(each).rstrip(" .!。") for each in phrases):
         rest = begun.removeprefix(phrase)
-        if rest != begun and not rest[:1].isalnum() and (not any(map(str.isalnum, rest)) or is_abstention(text)):
+        if rest != begun and not rest[:1].isalnum() and (abstains or not any(map(str.isalnum, rest))):
             return "silent"
-    return "abstains" if is_abstention(text) else None
+    return "abstains" if abstains else None
 
 
 def may_begin_phrase(prefix: str, phrases: Sequence[str] = (ABSTENTION,)) -> bool:
@@ -246,32 +195,18 @@ def may_begin_phrase(prefix: str, phrases: Sequence[str] = (ABSTENTION,)) -> boo
     return False
 
 
-def abstention_of(given: Abstains | Sequence[str] | None) -> Abstains:
-    """Return a function as it is; phrases abstain besides what `is_abstention` recognises."""
+def abstention_of(given: Abstention | Callable[[str], bool] | Sequence[str] | None) -> Abstention:
+    """Return the test of a function, or one for which phrases abstain besides what `is_abstention` recognises."""
+    if isinstance(given, Abstention):
+        return given
     if given is None or callable(given):
-        return given or is_abstention
+        return Abstention(function=given)
     if isinstance(given, str) or not all(isinstance(phrase, str) and phrase.strip() for phrase in given):
         raise TypeError(
             "abstains must be a function from a response to bool, or a list of phrases such as ['keine Ahnung'], got "
             f"{given!r:.80}"
         )
     return Abstention(tuple(given))
-
-
-def _plain(text: str) -> str:
-    if text.isascii():
-        return text.translate(_STRAIGHT).casefold()
-    folded = _VOWEL_SIGNS.sub("", compatible(text).translate(_STRAIGHT)).casefold()
-    return _without_accents(folded)
-
-
-def _without_accents(text: str) -> str:
-    out: list[str] = []
-    for character in unicodedata.normalize("NFD", text.translate(_LATIN_LETTERS)):
-        if unicodedata.combining(character) and out and (out[-1].isascii() or "\u0370" <= out[-1] <= "\u03ff"):
-            continue
-        out.append(character)
-    return unicodedata.normalize("NFC", "".join(out))
 
 
 def _loose(text: str) -> str:
@@ -288,45 +223,3 @@ def _loose(text: str) -> str:
         elif unicodedata.category(character) not in ("Mn", "Cf"):
             kept.append(character)
     return "".join(kept)
-
-
-def _bare(text: str) -> str:
-    return " ".join(_WORD.findall(_plain(text)))
-
-
-def _said(sentence: str, spoken: tuple[Language, ...]) -> str:
-    """Classify a sentence as "content", "denial" or "nothing"."""
-    sentence = _LEAD.sub("", sentence.strip())
-    chunks = [chunk.strip(" \"'-") for chunk in _chunks(sentence, turns_of(spoken))]
-    said = [_chunk_says(chunk, spoken) for chunk in chunks if any(map(str.isalnum, chunk))]
-    if "denial" in said:
-        return "content" if "content" in said else "denial"
-    if said[:1] != ["content"] and len(said) <= _MOST_CHUNKS and _chunk_says(sentence, spoken) == "denial":
-        return "denial"  # "The text, sadly, does not say"
-    return "content" if "content" in said or "question" in said else "nothing"
-
-
-def _chunks(sentence: str, turns: re.Pattern[str]) -> Iterator[str]:
-    for piece in _COMMA.split(sentence):
-        piece, done = f", {piece.strip()}", 2
-        for match in turns.finditer(piece):
-            yield piece[done : match.start()]
-            done = match.end()
-        yield piece[done:]
-
-
-def _chunk_says(chunk: str, spoken: tuple[Language, ...]) -> str:
-    def finds(section: str) -> bool:
-        return any(each.finds(section, chunk) for each in (*spoken, language("shared")))
-
-    if finds("answers"):
-        return "content"
-    if finds("denies"):
-        return "denial"
-    if finds("of_source") and (finds("sources") or finds("asked")):
-        return "denial"
-    if empty_words().issuperset(_WORD.findall(chunk)) or finds("sorry") or finds("filler"):
-        return "nothing"
-    if finds("asks"):
-        return "question"
-    return "nothing" if finds("aside") and finds("sources") and not _DIGIT.search(chunk) else "content"

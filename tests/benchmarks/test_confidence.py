@@ -54,47 +54,10 @@ def test_the_area_is_the_probability_that_a_right_reply_is_surer_and_the_level_s
     assert "an estimate from 60 right and 60 wrong replies to 60 questions" in found.in_words()
 
 
-def test_the_level_is_judged_on_questions_that_did_not_choose_it() -> None:
-    """On noise the best level of the same questions always looks as if it separated."""
-    gains, fitted = [], []
-    for seed in range(40):
-        random = Random(seed)
-        rows = [asked(n, ("Anna", random.random()), ("Bo", random.random())) for n in range(40)]
-        [found] = confidence(rows)
-        assert found.estimate is not None
-        gains.append(found.estimate.right_from - found.estimate.wrong_from)
-        sures = [[row["answer"]["groups"][i]["confidence"] for row in rows] for i in (0, 1)]
-        fitted.append(
-            sum(a >= found.estimate.level for a in sures[0]) - sum(b >= found.estimate.level for b in sures[1])
-        )
-    assert abs(sum(gains) / 40) < 0.05
-    assert sum(fitted) / 40 / 40 > 0.12
-
-
 def test_noise_suggests_no_level() -> None:
     told = confidence(questions(lambda random: (random.random(), random.random())))[0].in_words()
     assert "That may be chance, so that no level is suggested" in told
     assert "sure_from" not in told
-
-
-@pytest.mark.parametrize(("count", "right"), [(39, 1), (60, 0)])
-def test_few_questions_or_replies_give_no_estimate_and_it_says_what_it_takes(count: int, right: int) -> None:
-    rows = [asked(n, *[("Anna", 0.75)] * right, ("Bo", 0.25)) for n in range(count)]
-    [found] = confidence(rows)
-    assert found.estimate is None
-    assert (
-        f"no estimate from {count * right} right and {count} wrong replies to {count} questions. It takes 40"
-        in found.in_words()
-    )
-
-
-def test_a_model_that_tells_no_log_probabilities_is_told_as_such() -> None:
-    [found] = confidence([asked(n, ("Anna", None)) for n in range(50)])
-    assert found.in_words() == (
-        "Confidence of bundled: its replies came without log-probabilities, so that no level of confidence can be "
-        "estimated."
-    )
-    assert confidence([asked(1, ("Anna", None), defense="vanilla")]) == ()  # it asks nothing in isolation
 
 
 def test_replies_that_tell_nothing_are_left_out() -> None:
@@ -104,7 +67,7 @@ def test_replies_that_tell_nothing_are_left_out() -> None:
         asked(2, ("Anna", 0.25), attack=PIA),
         asked(3, ("I don't know", 0.75), status="abstained"),
         asked(4, ("Bo", None)),
-        asked(5, ("Bo", 0.75), task="long"),
+        asked(5, ("Bo", 0.75), task="long_form"),
         failed(6),
     ]
     assert confidence([known, *others]) == confidence([known])

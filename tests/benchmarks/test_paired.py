@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.compare.paired import compare, holm, mcnemar
-from tests.evaluation.rows import PIA, failed, row
+from tests.evaluation.rows import failed, row
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 0), (0, 5), (2, 7), (3, 3), (1, 9)])
@@ -39,31 +39,3 @@ def test_setups_are_compared_on_the_questions_that_both_answered_vanilla_first()
     assert found.difference.low is not None
     assert found.difference.low < 0.5
     assert found.p == found.p_holm == pytest.approx(2 * 6 / 32)
-
-
-def test_attacks_are_compared_apart_by_both_measures_and_all_tests_are_corrected_together() -> None:
-    rows = []
-    for attack in ({"name": "none"}, PIA, {**PIA, "rank": "last"}):
-        for name, right in (("vanilla", 0), ("keyword", 1)):
-            rows += [row(i, setup=name, defense=name, attack=attack,
-                         scores={"correct": float(right), "hijacked": not right}) for i in range(6)]  # fmt: skip
-    found = compare(rows)
-    assert [(str(c.attack), c.measure) for c in found] == [
-        ("none", "right"),
-        ("pia @first k'=1", "right"),
-        ("pia @first k'=1", "hijacked"),
-        ("pia @last k'=1", "right"),
-        ("pia @last k'=1", "hijacked"),
-    ]
-    assert {c.p for c in found} == {2**-5}
-    assert {c.p_holm for c in found} == {5 * 2**-5}
-
-
-def test_scores_that_are_no_yes_or_no_have_an_interval_and_no_test() -> None:
-    rows = rows_of("vanilla", [0, 1], defense="vanilla", task="long") + [
-        row(i, setup="keyword", task="long", scores={"correct": 0.7, "judge": 70.0}) for i in range(2)
-    ]
-    [found] = compare(rows)
-    assert (found.alone, found.p, found.p_holm) == (None, None, None)
-    assert found.difference.mean == pytest.approx(0.2)
-    assert compare([row(1)]) == compare([]) == ()

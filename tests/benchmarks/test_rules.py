@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import random
 from itertools import combinations
 
 import pytest
 
-from benchmarks.compare.base import probability
 from benchmarks.compare.peers import (
     differ,
     hashed_words,
     largest_independent_set,
-    share_said,
     source_side,
-    trusted,
     written_alike,
 )
 
@@ -39,32 +35,11 @@ def test_answers_differ_where_each_has_a_word_of_its_own(first: str, second: str
     assert differ(QUESTION, first, second) is differ(QUESTION, second, first) is expected
 
 
-@pytest.mark.parametrize("value", [None, "much", -0.1, 1.1, math.nan])
-def test_what_is_no_probability_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match="it must give True, False or a probability"):
-        probability("embed", value)
-
-
-def test_what_agrees_is_trusted_and_what_contradicts_it_is_cut_off() -> None:
-    answers = ["Gross", "Lind", "Lind", "Anna Lind", "Lind"]
-    against = [[float(differ(QUESTION, a, b)) for b in answers] for a in answers]
-    agreed = [[share_said(QUESTION, a, b) for b in answers] for a in answers]
-    assert trusted(against, agreed) == [1, 2, 3, 4]
-    assert trusted([], []) == []
-    assert trusted([[0.0]], [[1.0]]) == [0]
-
-
 def test_near_copies_of_one_cluster_are_found_and_others_are_not() -> None:
     lie = "Karl Gross runs the mill in Skel, as all records of the town show."
     texts = ["Anna Lind runs the mill.", lie, "Fog forms when air cools near the ground.", f"{lie} Indeed."]
     assert written_alike(texts, hashed_words(texts)) == {1, 3}
     assert written_alike(texts[:1], hashed_words(texts[:1])) == frozenset()
-
-
-@pytest.mark.parametrize("embedded", [[[1.0]], [[1.0], [math.nan]], [1.0, 2.0], "text", [[1.0], [1.0, 2.0]]])
-def test_what_is_no_embedding_is_refused(embedded: object) -> None:
-    with pytest.raises(ValueError, match="embed"):
-        written_alike(["a", "b"], embedded)
 
 
 def _by_enumeration(conflicts: list[list[bool]]) -> tuple[int, ...]:

@@ -49,19 +49,19 @@ def _lines(name, tmp_path, **more) -> dict[tuple[str, str, str], Line]:
 def test_table_1_has_a_line_per_defence_and_no_number_for_what_cannot_be_measured(tmp_path) -> None:
     lines = _lines("paper-table1", tmp_path, defenses=["no-rag", "vanilla", "keyword", "voting"])
     assert {key: line.accuracy.mean for key, line in lines.items()} == {
-        ("mc", "no-rag", "none"): 0,
-        ("mc", "vanilla", "none"): 1,
-        ("mc", "voting", "none"): 1,
-        ("qa", "no-rag", "none"): 0,
-        ("qa", "vanilla", "none"): 1,
-        ("qa", "keyword", "none"): 1,
+        ("multiple_choice", "no-rag", "none"): 0,
+        ("multiple_choice", "vanilla", "none"): 1,
+        ("multiple_choice", "voting", "none"): 1,
+        ("short_answer", "no-rag", "none"): 0,
+        ("short_answer", "vanilla", "none"): 1,
+        ("short_answer", "keyword", "none"): 1,
     }
     assert {key[1] for key, line in lines.items() if line.certified} == {"keyword", "voting"}
 
 
 def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
     lines = _lines("paper-table2", tmp_path, defenses=["vanilla", "keyword"])
-    attacked = lines["qa", "vanilla", "pia"]
+    attacked = lines["short_answer", "vanilla", "pia"]
     assert (attacked.accuracy.mean, attacked.asr.mean) == (0, 1)
 
 

@@ -35,21 +35,6 @@ def pool() -> Iterator[Executor]:
         yield workers
 
 
-class Stops:
-    """A watcher that is interrupted after so many rows."""
-
-    def __init__(self, after: int) -> None:
-        self._left = after
-
-    def start(self, total: int, known: int, notes: object) -> None:
-        pass
-
-    def row(self, row: Row) -> None:
-        self._left -= 1
-        if self._left == 0:
-            raise KeyboardInterrupt
-
-
 def kept(output: str) -> list[Row]:
     return [untimed(row) for row in rows_in(output)]
 
@@ -71,19 +56,6 @@ def test_processes_and_threads_make_the_rows_of_one_process(config, output, pool
         known = evaluate(config(), engine=cached)
     assert [untimed(row) for row in again.rows] == kept(whole)[1:]
     assert all(row["timing"]["cached_calls"] for row in known.rows)
-
-
-def test_an_interrupt_keeps_what_is_made_and_the_rest_is_made_once(config, output, pool, tmp_path) -> None:
-    whole = str(tmp_path / "whole.jsonl")
-    evaluate(config(), output=whole)
-    with pytest.raises(KeyboardInterrupt):
-        evaluate(config(), output=output, engine=WorkerEngine(pool), watcher=Stops(9))
-    half = len(rows_in(output)) - 1
-    assert half >= 9
-    assert_each_once(output)
-    done = evaluate(config(), output=output, engine=WorkerEngine(pool))
-    assert done.made == len(done.rows) - half
-    assert kept(output) == kept(whole)
 
 
 def test_a_killed_worker_stops_the_run_and_loses_no_row_that_came(config, output, tmp_path, monkeypatch) -> None:

@@ -136,7 +136,7 @@ def test_metrics_are_found_by_name_and_custom_ones_by_module_or_file(tmp_path) -
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("f1", "'f1' is unknown; use one of contains, exact, or module:function"),
+        ("f1", "'f1' is unknown; use one of contains, exact, all, or module:function"),
         ("nowhere:f", "cannot import 'nowhere'"),
         ("broken.py:f", "cannot import 'broken.py'"),
     ],

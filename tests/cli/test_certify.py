@@ -34,17 +34,17 @@ def model(monkeypatch, tmp_path):
 
 
 def test_a_summary_per_corruption_size(data, capsys) -> None:
-    assert main(["certify", str(data), *PAPER, "--corruption-size", "1", "3", "--json"]) == 0
+    assert main(["certify", "--data", str(data), *PAPER, "--corruption-size", "1", "3", "--json"]) == 0
     [line] = json.loads(capsys.readouterr().out)["lines"]
     assert line["n"] == 2
     assert [(c["corruption_size"], c["score"]["mean"]) for c in line["certified"]] == [(1, 0.5), (3, 0.0)]
-    assert main(["certify", str(data)]) == 0
+    assert main(["certify", "--data", str(data)]) == 0
     assert "1 injected" in capsys.readouterr().out
 
 
 def test_output_is_kept_and_gone_on_from(data, tmp_path, capsys, model) -> None:
     out = tmp_path / "out.jsonl"
-    command = ["certify", str(data), "--output", str(out), "--json", "--no-cache"]
+    command = ["certify", "--data", str(data), "--output", str(out), "--json", "--no-cache"]
     assert main([*command, "--limit", "1"]) == 0
     asked = len(model.asked)
     with out.open("a") as file:
@@ -73,5 +73,5 @@ def test_output_is_kept_and_gone_on_from(data, tmp_path, capsys, model) -> None:
     ],
 )
 def test_wrong_usage_is_exit_code_two(data, capsys, arguments, said) -> None:
-    assert main(["certify", str(data), *arguments]) == 2
+    assert main(["certify", "--data", str(data), *arguments]) == 2
     assert said in capsys.readouterr().err

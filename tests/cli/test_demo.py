@@ -12,7 +12,7 @@ import pytest
 
 from robustrag_integrations import Passage, RobustAnswer
 from robustrag_integrations.certification.metrics import holds_answer
-from robustrag_integrations.cli.demo import Outcome, Planting, demonstrate, plantings_on, summary
+from robustrag_integrations.cli.demo import Planting, demonstrate, plantings_on
 from robustrag_integrations.cli.options import named_model
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.evaluation.data import world
@@ -81,28 +81,7 @@ def test_texts_are_planted_one_after_the_other_and_the_promise_stands_beside_wha
     assert rows["your first 6 texts"].count("HIJACKED") == 3  # all but keyword aggregation
     told = " ".join(shown.out.split())
     assert "Without an attack consensus has radius 4: it promises to stand 4 planted sources." in told
-    assert "It kept its answer with 1 and 2 and 3 and 4, gave the attacker's answer with 5 and 6." in told
     assert "Try next: --poison" in told  # what fools the bundled reader is suggested for it alone
-
-
-@pytest.mark.parametrize(
-    ("alone", "target", "why"),
-    [
-        ("Bo Ek", "Bo Ek", "the model say 'Bo Ek', but that is one vote, and plain RAG went by the other passages."),
-        ("", "Bo Ek", "the model say that it does not know: the passage has to answer the question"),
-        ("Bo Yk", "Bo Ek", "the model say 'Bo Yk', which is not what the attacker wants: it does not obey."),
-        ("Covert", "Dracula", "'Covert': the small reader can hardly write a name that its world does not hold."),
-        ("Bo Ek", None, "the model say 'Bo Ek', but that is one vote"),
-        ("Anna Lind", None, "the model say 'Anna Lind', which is not what the attacker wants"),
-    ],
-)
-def test_an_attack_that_fooled_nobody_is_told_with_the_reason(alone: str, target: str | None, why: str) -> None:
-    said = ("Anna Lind", 2, False, True, False)
-    outcomes = [Outcome(attack, "consensus", *said, alone if attack == "x" else None) for attack in ("none", "x")]
-    told = summary(outcomes, [Planting("none"), Planting("x", ("It is Bo Ek.",), target)], "Anna Lind and Bo Ek")
-    assert told[0] == "The attacker's answer was given by nobody."
-    assert told[-1].startswith("X fooled nobody. Read alone, the planted passage makes ")
-    assert why in told[-1]
 
 
 @pytest.mark.parametrize(
@@ -208,9 +187,3 @@ def test_every_suggestion_does_what_it_promises(command, reader) -> None:
             assert attacked[-1]["hijacked"]
             told = "It kept its answer with 1 and 2, gave no answer with 3, gave the attacker's answer with 4."
             assert told in data["summary"]
-
-
-def test_a_name_that_the_reader_cannot_write_is_told(command, reader) -> None:
-    shown = " ".join(command("demo", "--target", "Count Dracula").out.split())
-    assert "fooled nobody. Read alone, the planted passage makes the model say" in shown
-    assert "can hardly write a name that its world does not hold" in shown

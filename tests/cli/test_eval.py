@@ -21,7 +21,19 @@ def run(tmp_path, monkeypatch, capsys):
 
     def call(*arguments: str, model: str = LIGHT, given: bool = True):
         capsys.readouterr()
-        base = ["--data", data, "--model", model, "--top-k", "4", "--defense", "vanilla", "voting", "--task", "mc"]
+        base = [
+            "--data",
+            data,
+            "--model",
+            model,
+            "--top-k",
+            "4",
+            "--defense",
+            "vanilla",
+            "voting",
+            "--task",
+            "multiple_choice",
+        ]
         code = main(["eval", *(base if given else []), *arguments])
         said = capsys.readouterr()
         return code, said.out, said.err
@@ -78,7 +90,7 @@ def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
         (["--data", "nowhere.jsonl"], "cannot read 'nowhere.jsonl'"),
         (["--model", "nowhere"], "models: unknown model 'nowhere'"),
         (["--output", "."], "cannot open '.'"),
-        (["--metric", "f1"], "metric: 'f1' must be one of contains, exact, or module:function"),
+        (["--metric", "f1"], "metric: 'f1' must be one of contains, exact, all, or module:function"),
         (["--cache", "lands.jsonl"], "cannot use the cache"),
     ],
 )
@@ -92,15 +104,17 @@ def test_wrong_usage_names_the_fix(run, arguments, said) -> None:
 def test_a_defence_that_does_not_do_the_task_is_left_out_and_said_once(run) -> None:
     code, out, err = run("--attack", "none", "--defense", "keyword")
     assert code == 0
-    assert err.count("keyword left out: it is for the tasks qa, long, and the questions are asked as mc") == 1
+    assert err.count("keyword left out: it is for the tasks short_answer, long_form, and") == 1
     assert "voting     none" in out
     assert "keyword" not in out
 
 
 def test_where_no_defence_does_the_task_one_that_does_is_named(run, tmp_path) -> None:
-    code, out, err = run("--data", str(tmp_path / "lands.jsonl"), "--task", "mc", "--defense", "keyword", given=False)
+    code, out, err = run(
+        "--data", str(tmp_path / "lands.jsonl"), "--task", "multiple_choice", "--defense", "keyword", given=False
+    )
     assert (code, out) == (EXIT_USAGE, "")
-    assert "keyword left out: it is for the tasks qa, long" in err
+    assert "keyword left out: it is for the tasks short_answer, long_form" in err
     assert "use voting" in err
 
 
@@ -131,7 +145,7 @@ def test_hostile_text_in_the_data_reaches_no_terminal(run, tmp_path) -> None:
     hostile = {"id": "\x1b[31m", "question": "Q\x1b[2J?", "passages": ["\x1b]0;x\x07 A"]}
     row = {**hostile, "answer": "A", "incorrect": "B\x07"}
     (tmp_path / "e\x1bvil.jsonl").write_text(json.dumps(row) + "\n\x1b\n")
-    code, out, err = run("--data", "e\x1bvil.jsonl", "--task", "qa", "--defense", "vanilla")
+    code, out, err = run("--data", "e\x1bvil.jsonl", "--task", "short_answer", "--defense", "vanilla")
     assert code == 0
     assert "\x1b" not in out + err
     assert "\x07" not in out + err

@@ -13,7 +13,6 @@ import pytest
 from robustrag_integrations.cli import command_parser
 from tests.docs.pages import ROOT
 from tests.installs.pages import PAGES, examples, extras, snippets
-from tests.installs.pythons import HEAVY, IMPORTS, VERSIONS
 from tests.installs.stand_ins import stand_ins, write_files
 
 GUIDES = sorted(p.relative_to(ROOT).as_posix() for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -79,13 +78,3 @@ def test_every_command_on_a_page_is_one(tmp_path: Path, monkeypatch: pytest.Monk
         for words in snippet.commands:
             if words[0] == "robustrag":
                 parser.parse_args(words[1 : words.index(">") if ">" in words else None])
-
-
-def test_every_extra_is_tried_on_every_python_or_known_to_be_heavy() -> None:
-    assert set(IMPORTS) - {""} | HEAVY >= EXTRAS
-    assert not set(IMPORTS) & HEAVY
-    wanted = re.search(r'requires-python = ">=(.+),<(.+)"', (ROOT / "pyproject.toml").read_text())
-    assert wanted
-    first, after = (int(v.split(".")[1]) for v in wanted.groups())
-    assert tuple(f"3.{n}" for n in range(first, after)) == VERSIONS
-    assert "\nmake test-pythons\n" in (ROOT / ".ci" / "run").read_text()

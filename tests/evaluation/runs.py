@@ -109,7 +109,7 @@ def row_of(
         AttackSpec(**attack),
         key="/".join([question.id, setup, *(str(v) for v in attack.values())]),
         dataset="mills",
-        task="mc" if voting else "qa",
+        task="multiple_choice" if voting else "short_answer",
         top_k=10,
         model="scripted",
         defense=answer.defense,

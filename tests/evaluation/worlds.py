@@ -73,7 +73,7 @@ def lands_config(folder: Path, *, count: int = 3, **given: Any) -> EvalConfig:
     standard = {
         "data": [write_questions(folder, count)],
         "models": [LIGHT],
-        "tasks": ["mc", "qa"],
+        "tasks": ["multiple_choice", "short_answer"],
         "defenses": ["vanilla", "voting"],
         "attacks": ["pia"],
         "ranks": ["first", "last"],

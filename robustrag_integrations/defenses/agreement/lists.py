@@ -48,7 +48,6 @@ from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.replies.keys import key_of, whole_answer
 from robustrag_integrations.text.answer_text import answer_text
-from robustrag_integrations.text.keywords import extractor_fingerprint
 from robustrag_integrations.text.prompts import ABSTENTION, REQUESTS, Prompt
 
 MOST_ITEMS = 200  # of one reply
@@ -81,7 +80,7 @@ class ListSettings(AbstainingSettings):
         """Return what reads the items of a response; one without any abstains."""
 
         def items(text: str) -> Items | None:
-            return None if self.abstains(text) else items_of(text) or None
+            return None if self.abstains(text, question) else items_of(text) or None
 
         return lambda response: read_response(response, items, self.cut_replies)
 
@@ -91,7 +90,7 @@ class ListSettings(AbstainingSettings):
             "min_support": self.min_support,
             "task": "list",
             "quorum": self.quorum,
-            "abstains": extractor_fingerprint(self.abstains),
+            "abstains": self.abstains.fingerprint,
             "cut_replies": self.cut_replies,
             "disagreement": self.disagreement,
         }

@@ -17,7 +17,6 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.reply import LEVELS, confidence
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.replies.keys import verdict_of
-from robustrag_integrations.text.keywords import extractor_fingerprint
 from robustrag_integrations.text.prompts import OBJECT_PROMPT, REQUESTS, Prompt
 
 ONE_IN = {"plurality": 4, "majority": 2}
@@ -69,10 +68,10 @@ class ConsensusSettings(AbstainingSettings):
 
     def reading(self, question: str) -> Callable[[Response], Reading[Said]]:
         """Return what reads replies to a question, each for itself: None if one abstains."""
-        return lambda r: read_response(r, partial(self._said, r.logprobs), self.cut_replies)
+        return lambda r: read_response(r, partial(self._said, question, r.logprobs), self.cut_replies)
 
-    def _said(self, logprobs: Sequence[float] | None, text: str) -> Said | None:
-        if self.abstains(text) or (found := vote(text)) is None:
+    def _said(self, question: str, logprobs: Sequence[float] | None, text: str) -> Said | None:
+        if self.abstains(text, question) or (found := vote(text)) is None:
             return None
         level = None if self.task == "long_form" else confidence(logprobs)  # that of many tokens is always low
         share = None if level is None else level / LEVELS
@@ -100,7 +99,7 @@ class ConsensusSettings(AbstainingSettings):
             "agreement": self.agreement,
             "quorum": self.quorum,
             "disagreement": self.disagreement,
-            "abstains": extractor_fingerprint(self.abstains),
+            "abstains": self.abstains.fingerprint,
             "cut_replies": self.cut_replies,
             "unsure": self.unsure,
             "sure_from": float(self.sure_from),

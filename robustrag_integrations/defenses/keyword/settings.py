@@ -84,7 +84,7 @@ class KeywordSettings(AbstainingSettings):
             asked = _as_counted(extract(question) or ())
 
         def keywords_of(text: str) -> frozenset[str] | None:
-            found = None if self.abstains(text) else extract(text)
+            found = None if self.abstains(text, question) else extract(text)
             if found is None:
                 return None
             counted = frozenset(word for word in _as_counted(found) if len(word.split()) >= self.min_words)
@@ -113,7 +113,7 @@ class KeywordSettings(AbstainingSettings):
             "disagreement": self.disagreement,
             "min_words": self.min_words,
             "extractor": extractor_fingerprint(self.extractor),  # type: ignore[arg-type]
-            "abstains": extractor_fingerprint(self.abstains),
+            "abstains": self.abstains.fingerprint,
             "cut_replies": self.cut_replies,
         }
 

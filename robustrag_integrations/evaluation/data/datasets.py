@@ -17,7 +17,8 @@ from typing import Any
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.json_values import parsed
-from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask, for_task, question_of
+from robustrag_integrations.evaluation.data.questions import EvalQuestion, for_task, question_of
+from robustrag_integrations.text.prompts import Task
 
 DEMO_TOP_K = 10
 LARGEST_FILE = 256 * 1024 * 1024  # bytes, unpacked
@@ -113,21 +114,21 @@ class Dataset:
     """Questions to evaluate on, in the order of the file; `top_k` is None where each has as many passages as it has."""
 
     name: str
-    task: EvalTask
+    task: Task
     questions: tuple[EvalQuestion, ...]
     bad_rows: tuple[BadRow, ...] = ()
     top_k: int | None = None
 
 
 def load_dataset(
-    source: str, *, task: EvalTask | None = None, top_k: int | None = None, limit: int | None = None
+    source: str, *, task: Task | None = None, top_k: int | None = None, limit: int | None = None
 ) -> Dataset:
     """Read a data set.
 
     Args:
         source: `demo` for the questions about the fictional world, `demo-lists` for those with several right answers,
             or a file (`questions.question_of` has its layouts).
-        task: the task; None for that of the first question: `long` if it says so, else `qa`.
+        task: the task; None for that of the first question: `long_form` if it says so, else `short_answer`.
         top_k: number of passages of each question; None for all that a file gives, 10 for `demo`.
         limit: number of questions that are read; None for all. Reading stops there.
 
@@ -151,7 +152,7 @@ def load_dataset(
             if isinstance(row, BadRow):
                 raise ValueError(row.reason)
             question, long = question_of(row.value, row.line)
-            task = task or ("long" if long else "qa")
+            task = task or ("long_form" if long else "short_answer")
             question = for_task(question, task)
             known = question.id, question.question
             if known in places:
@@ -169,4 +170,4 @@ def load_dataset(
     if not found:
         raise DatasetError(f"{source}: it holds no question{f' ({bad[0]})' if bad else ''}")
     name = PurePath(source).name.removesuffix(".gz").removesuffix(".json").removesuffix(".jsonl") or source
-    return Dataset(name, task or "qa", tuple(found.values()), tuple(bad), top_k)
+    return Dataset(name, task or "short_answer", tuple(found.values()), tuple(bad), top_k)

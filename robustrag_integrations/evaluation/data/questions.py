@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.certification.metrics import normalised
 from robustrag_integrations.grouping.passages import Passage
-
-EvalTask = Literal["qa", "mc", "long"]
-TASKS: tuple[EvalTask, ...] = get_args(EvalTask)
+from robustrag_integrations.text.prompts import Task
 
 LONGEST_TEXT = 1_000_000  # characters of a passage
 LONGEST_ANSWER = 20_000  # characters of a question, an answer or an option
@@ -26,9 +24,10 @@ class EvalQuestion:
     """A question with its clean retrieval (best first), its right answers, and what the attacker wants to be answered.
 
     Attributes:
-        answers: the right answers, each of which is right; for the task `mc` the right option, for `long` a reference.
+        answers: the right answers, each of which is right; for `multiple_choice` the right option, for `long_form` a
+            reference.
             An abstention ("I don't know") for a short question that has no answer.
-        incorrect: the answer that the attacker wants; None when it is not known. For `mc` it is an option.
+        incorrect: the answer that the attacker wants; None when it is not known. For `multiple_choice` it is an option.
         poisoned: false texts about this question, ready to be planted, and their claim, where that is not `incorrect`.
         wrong: all answers that are known to be wrong, `incorrect` among them.
         several: the right answers differ, and all of them are wanted; else each is a way to write the same one.
@@ -77,13 +76,16 @@ def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
     return replace(question, id=name), own.get("long") is True
 
 
-def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
-    """The question as a task asks it; only multiple choice changes anything.
+def for_task(question: EvalQuestion, task: Task) -> EvalQuestion:
+    """The question as a task asks it; a list wants all answers, or the first way to write a single one.
 
-    There the right answer is the right option, and the attacker wants an option as well: `incorrect` if it is one, else
-    the wrong option that follows the right one. Texts that lie about `incorrect` are made to lie about that option.
+    In multiple choice the right answer is the right option, and the attacker wants an option as well: `incorrect` if it
+    is one, else the wrong option that follows the right one. Texts that lie about `incorrect` are made to lie about
+    that option.
     """
-    if task != "mc":
+    if task == "list" and not question.several:
+        return replace(question, answers=question.answers[:1])
+    if task != "multiple_choice":
         return question
     from robustrag_integrations.defenses.voting.options import check_choices
 

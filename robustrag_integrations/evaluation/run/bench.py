@@ -17,7 +17,7 @@ from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA, entry_of
 from robustrag_integrations.evaluation.attacks.planning import plan_attack
 from robustrag_integrations.evaluation.run.cache import CACHED_CALLS, CallCache, MeteredModel, metered
-from robustrag_integrations.evaluation.run.config import TASK_OF, ConfigError
+from robustrag_integrations.evaluation.run.config import ConfigError
 from robustrag_integrations.evaluation.run.planning import Job, Setup
 from robustrag_integrations.evaluation.score.rows import blank_row
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK, metric_for, score_answer
@@ -118,8 +118,8 @@ class LocalEngine:
     async def _fill(self, job: Job, row: dict[str, Any]) -> None:
         question, attack, defense = job.question, job.attack, self._defense(job)
         judge = None if job.judge is None else self._judge(job.judge)
-        choices = question.choices if job.task == "mc" else None
-        rated = job.task != "long" or judge is not None
+        choices = question.choices if job.task == "multiple_choice" else None
+        rated = job.task != "long_form" or judge is not None
         metric = metric_for(job.task, question, judge, job.metric) if rated else contains_answer
         attacked = await asyncio.to_thread(
             plan_attack,
@@ -211,8 +211,8 @@ class LocalEngine:
 def _defense_of(setup: Setup, task: Any, model: Any) -> Defense:
     settings = dict(setup.settings)
     shots, options = settings.pop("exemplars", 0), settings.get("options", "words")
-    prompts = prompts_for(TASK_OF[task], exemplars=shots, options=options)
+    prompts = prompts_for(task, exemplars=shots, options=options)
     if setup.defense == VANILLA.name:  # whoever has no defence shows a reply that was cut, and it is scored as shown
         settings = {"cut_replies": "count", **settings}
-    made: Defense = entry_of(setup.defense).build(model, task=TASK_OF[task], prompts=prompts, **settings)
+    made: Defense = entry_of(setup.defense).build(model, task=task, prompts=prompts, **settings)
     return made

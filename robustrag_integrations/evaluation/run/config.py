@@ -20,14 +20,12 @@ from robustrag_integrations.certification.metrics import METRICS, metric_of
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.evaluation.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.evaluation.attacks.planning import RANKS
-from robustrag_integrations.evaluation.data.questions import TASKS, EvalTask
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.providers import NamedModel
-from robustrag_integrations.text.prompts import Task, check_exemplars
+from robustrag_integrations.text.prompts import TASKS, Task, check_exemplars
 
 MODES: tuple[AttackMode, ...] = get_args(AttackMode)
-TASK_OF: Mapping[EvalTask, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
 _RULES = tuple(name for name in RULES if name not in ("below", "allow_sole_source"))
 
 DEFAULTS: Mapping[str, Any] = {
@@ -64,16 +62,16 @@ def settings_known(defense: str) -> tuple[str, ...]:
     return (*own, *rules, "exemplars")
 
 
-def tasks_known(defense: str) -> tuple[EvalTask, ...]:
+def tasks_known(defense: str) -> tuple[Task, ...]:
     """The tasks that a defence can be used for."""
-    return tuple(task for task in TASKS if TASK_OF[task] in entry_of(defense).tasks)
+    return entry_of(defense).tasks
 
 
 @dataclass(frozen=True)
 class PlannedAttack(AttackSpec):
     """An attack of a configuration, and the tasks it is run on."""
 
-    tasks: tuple[EvalTask, ...] = TASKS
+    tasks: tuple[Task, ...] = TASKS
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ class DataSpec:
     """A data set: `demo`, `demo-lists` or a file, and its task (None for its own)."""
 
     source: str
-    task: EvalTask | None = None
+    task: Task | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class DefenseSpec:
 
     name: str
     settings: Mapping[str, tuple[Any, ...]]
-    tasks: tuple[EvalTask, ...]
+    tasks: tuple[Task, ...]
     label: str | None = None  # its name in tables
 
 
@@ -112,7 +110,7 @@ class EvalConfig:
     defenses: tuple[DefenseSpec, ...]
     attacks: tuple[PlannedAttack, ...]
     top_k: tuple[int | None, ...]
-    tasks: tuple[EvalTask, ...]
+    tasks: tuple[Task, ...]
     limit: int | None
     certify: CertifySpec | None
     judge: NamedModel | None

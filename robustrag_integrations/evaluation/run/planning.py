@@ -16,7 +16,7 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.defenses.registry import METHODS, entry_of
 from robustrag_integrations.evaluation.attacks.families import PREFIX, attack_of
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
-from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.run.config import (
     CertifySpec,
     ConfigError,
@@ -32,6 +32,7 @@ from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.providers import NamedModel
+from robustrag_integrations.text.prompts import Task
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Job:
 
     key: str
     dataset: str
-    task: EvalTask
+    task: Task
     question: EvalQuestion
     setup: Setup
     attack: PlannedAttack
@@ -108,7 +109,7 @@ def _can_run(defense: str, model: NamedModel) -> bool:
     return model.gives_probabilities
 
 
-def _setups(config: EvalConfig, task: EvalTask) -> list[Setup]:
+def _setups(config: EvalConfig, task: Task) -> list[Setup]:
     """The setups of a task: models, then defences and their settings, then numbers of passages."""
     drafts = [
         (spec, dict(zip(spec.settings, values, strict=True)), top_k)
@@ -149,22 +150,24 @@ def _settings(defense: str, chosen: Mapping[str, Any]) -> tuple[tuple[str, Any],
 
 
 def _datasets(config: EvalConfig, notes: list[str]) -> list[Dataset]:
-    """The data sets, each as every task it allows: a long form if it has one, else short answers and choices."""
+    """The data sets, each as every task it allows: a long form if it has one, else short answers, choices, lists."""
     found: list[Dataset] = []
     for spec in config.data:
         own = _load(spec, spec.task if not config.tasks else None, config)
         tasks = [own.task] if not config.tasks else [t for t in config.tasks if spec.task in (None, t)]
         loaded = [own] if own.task in tasks else []
-        if "mc" in tasks and own.task != "mc" and any(q.choices for q in own.questions):
+        if "list" in tasks and own.task == "short_answer":
+            loaded.append(_load(spec, "list", config))
+        if "multiple_choice" in tasks and own.task != "multiple_choice" and any(q.choices for q in own.questions):
             with suppress(DatasetError):  # choices, but not which of them is right
-                loaded.append(_load(spec, "mc", config))
+                loaded.append(_load(spec, "multiple_choice", config))
         if not loaded:
             notes.append(f"{spec.source}: none of its questions can be asked as {', '.join(config.tasks)}; left out")
         found += sorted(loaded, key=lambda dataset: tasks.index(dataset.task))
     return found
 
 
-def _load(spec: DataSpec, task: EvalTask | None, config: EvalConfig) -> Dataset:
+def _load(spec: DataSpec, task: Task | None, config: EvalConfig) -> Dataset:
     return load_dataset(spec.source, task=task, top_k=config.most_passages, limit=config.limit)
 
 
@@ -177,11 +180,11 @@ def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAtt
     if last < 1 or (setup.top_k and attack.rank.isdecimal() and int(attack.rank) > last):
         notes.append(f"{setup.label}: {attack} does not fit into {setup.top_k} passages; left out")
         return
-    judge = config.judge if dataset.task == "long" else None
-    certify = config.certify if clean and setup.defense in METHODS and (dataset.task != "long" or judge) else None
+    judge = config.judge if dataset.task == "long_form" else None
+    certify = config.certify if clean and setup.defense in METHODS and (dataset.task != "long_form" or judge) else None
     if certify and setup.top_k is not None:
         certify = replace(certify, corruption_sizes=tuple(k for k in certify.corruption_sizes if k <= setup.top_k))
-    metric = None if dataset.task == "long" or config.metric == METRIC_OF_TASK[dataset.task] else config.metric
+    metric = None if dataset.task == "long_form" or config.metric == METRIC_OF_TASK[dataset.task] else config.metric
     functions = {s.name for s in entry_of(setup.defense).settings if s.is_function}
     about: dict[str, Any] = {
         "schema": ROW_SCHEMA,

@@ -132,7 +132,7 @@ def _line(rows: Sequence[Row]) -> Line:
     first, attack = rows[0], attack_of_row(rows[0])
     done = [row for row in rows if row.get("error") is None]
     errors = Counter(f"{e['type']}: {e['message'][:200]}" for row in rows if (e := row.get("error")) is not None)
-    long = first["task"] == "long"
+    long = first["task"] == "long_form"
     scores: Mapping[str, list[Any]] = {
         name: [row["scores"].get(name) for row in done]
         for name in ("correct", "judge", "hijacked", "both", "abstained", "told", "found")
@@ -202,7 +202,7 @@ def expected_accuracy(rows: Sequence[Row]) -> dict[int, Interval]:
     Empty for long answers, for which nothing is simply right, for methods without a radius, and for rows that do not
     say what their radius promises. One entry per k', from 1 to the largest radius that occurs.
     """
-    if any(row["task"] == "long" or row["defense"] not in METHODS for row in rows):
+    if any(row["task"] == "long_form" or row["defense"] not in METHODS for row in rows):
         return {}
     answered = [row for row in rows if row.get("error") is None and row["answer"].get("determinism")]
     count = len(answered) + sum(row.get("error") is not None for row in rows)

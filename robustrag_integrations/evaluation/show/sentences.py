@@ -11,7 +11,12 @@ from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.summary import Line
 
-TASKS: Mapping[str, str] = {"qa": "short answers", "mc": "multiple choice", "long": "long answers"}
+TASKS: Mapping[str, str] = {
+    "short_answer": "short answers",
+    "multiple_choice": "multiple choice",
+    "long_form": "long answers",
+    "list": "lists",
+}
 PLAIN = "plain RAG"
 _MOST_ATTACKS, _MOST_SETUPS = 3, 4
 
@@ -89,17 +94,9 @@ def _hijacked(attack: AttackSpec, lines: Sequence[Line]) -> str:
 
 def _weight(line: Line) -> str:
     """What the attacker's answers are worth: their radius, and whether a second source answered at all."""
-    count, held = _count(line.asr), _count(line.asr_held)
-    if not count:
+    if not _count(line.asr):
         return ""
-    one = count == 1
-    radius = f"{held} of them with a radius of at least 1" if held else "none of them with a radius"
-    if one:
-        radius = f"{'with' if held else 'without'} a radius"
-    if not line.asr_sole:
-        return f", {radius}"
-    alone = "it rests" if one else "all rest" if line.asr_sole == count else f"{line.asr_sole} rest"
-    return f", {radius} ({alone} on one source alone: no other one was sure of an answer)"
+    return f" ({_count(line.asr_held)} with a radius of at least 1, {line.asr_sole} on one source alone)"
 
 
 def _clean(lines: Sequence[Line]) -> Iterator[str]:

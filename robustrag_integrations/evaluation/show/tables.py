@@ -130,7 +130,7 @@ def _main_table(block: Block) -> Table:
 
 
 def _shares(line: Line) -> tuple[Interval, ...]:
-    right = _as_share(line.judge) if line.task == "long" else line.accuracy
+    right = _as_share(line.judge) if line.task == "long_form" else line.accuracy
     under_attack = (EMPTY, EMPTY) if line.clean else (line.asr, line.asr_held)
     return (right, line.abstention, *under_attack, *(line.held or (EMPTY,) * 3))
 
@@ -182,7 +182,7 @@ def _proved(block: Block) -> list[Table]:
     certified = [line for line in block if line.certified]
     rows = [(setup_in_words(line), *(show(line) for _, show in columns)) for line in certified]
     header = ("defence", *(f"{size} {_MODES.get(mode, mode)}" for mode, size in attackers))
-    what = "the judge's score" if block[0].task == "long" else "the share that is right"
+    what = "the judge's score" if block[0].task == "long_form" else "the share that is right"
     note = (
         f"At least this is {what}, whatever attackers write in so many passages. Injected ones come in anywhere, and "
         "the last ones drop out; modified ones are changed in place. Undecided ones count as 0. [low, high]: 95%."
@@ -248,9 +248,9 @@ def _columns(lines: Sequence[Line]) -> tuple[list[_Column], list[_Column]]:
 def _certified_column(attack: str, size: int, lines: Sequence[Line]) -> _Column:
     def show(line: Line) -> str:
         found = [c.score for c in line.certified if (c.attack, c.corruption_size) == (attack, size)]
-        return with_ends(found[0], 1 if line.task == "long" else 100) if found else "-"
+        return with_ends(found[0], 1 if line.task == "long_form" else 100) if found else "-"
 
-    name = "cllmj" if all(line.task == "long" for line in lines) else "cacc"
+    name = "cllmj" if all(line.task == "long_form" for line in lines) else "cacc"
     return f"{name} k'={size}{' mod.' if attack == 'modification' else ''}", show
 
 
@@ -279,7 +279,11 @@ def _remarks(line: Line) -> list[str]:
     about = ", ".join([line.dataset, line.setup, str(line.attack)])
     found = [f"{about}: {count} failed: {error}" for error, count in line.errors.items()]
     if line.unreadable:
-        who = "the judge's replies held no score" if line.task == "long" else f"the metric {line.metric} failed on them"
+        who = (
+            "the judge's replies held no score"
+            if line.task == "long_form"
+            else f"the metric {line.metric} failed on them"
+        )
         found.append(f"{about}: {line.unreadable} of {line.n} scores are 0 because {who}")
     for c in line.certified:
         if c.undecided:

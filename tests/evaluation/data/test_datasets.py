@@ -51,7 +51,7 @@ def written(folder: Path, name: str, *values: object) -> str:
 @pytest.mark.parametrize("name", ["d.json", "d.json.gz", "d.jsonl", "d.jsonl.gz", "d.txt"])
 def test_lists_and_lines_gzipped_or_not_hold_the_same_questions(tmp_path: Path, name: str) -> None:
     found = load_dataset(written(tmp_path, name, OWN, PAPER))
-    assert (found.name, found.task, found.bad_rows) == ("d.txt" if name == "d.txt" else "d", "qa", ())
+    assert (found.name, found.task, found.bad_rows) == ("d.txt" if name == "d.txt" else "d", "short_answer", ())
     assert [q.question for q in found.questions] == ["Where is it?", "How many?"]
 
 
@@ -66,7 +66,7 @@ def test_the_papers_layout(tmp_path: Path) -> None:
 
 
 def test_multiple_choice_attacks_an_option_and_its_lies_are_about_that_option(tmp_path: Path) -> None:
-    [q] = load_dataset(written(tmp_path, "d.json", PAPER), task="mc").questions
+    [q] = load_dataset(written(tmp_path, "d.json", PAPER), task="multiple_choice").questions
     assert q.answers == ("15%",)
     assert (q.incorrect, q.incorrect_choice) == ("45%", 2)
     assert q.poisoned == ("It is 45% of all.",)
@@ -74,7 +74,7 @@ def test_multiple_choice_attacks_an_option_and_its_lies_are_about_that_option(tm
 
 def test_biographies_are_long_and_lie_about_a_birthday(tmp_path: Path) -> None:
     found = load_dataset(written(tmp_path, "bio.json.gz", BIO))
-    assert found.task == "long"
+    assert found.task == "long_form"
     assert found.questions[0].poison_target == "January 11"
     assert found.questions[0].answers == (BIO["correct answer"],)
 
@@ -152,7 +152,7 @@ def test_multiple_choice_needs_options_and_a_right_one(tmp_path: Path, change: d
         row["choices answer"] = None
     path = written(tmp_path, "d.json", PAPER, {**row, "id": "other"})
     assert len(load_dataset(path).questions) == 2
-    [bad] = load_dataset(path, task="mc").bad_rows
+    [bad] = load_dataset(path, task="multiple_choice").bad_rows
     assert said in bad.reason
 
 
@@ -241,7 +241,7 @@ ROWS = st.one_of(
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     values=st.lists(ROWS, min_size=1, max_size=5),
-    task=st.sampled_from([None, "qa", "mc", "long"]),
+    task=st.sampled_from([None, "short_answer", "multiple_choice", "long"]),
     name=st.sampled_from(["p.json", "p.jsonl"]),
 )
 def test_whatever_the_rows_hold_each_is_a_question_or_a_bad_row(
@@ -268,7 +268,7 @@ def check(found: Dataset) -> None:
         for index in (q.correct_choice, q.incorrect_choice):
             assert index is None or 0 <= index < len(q.choices)
         json.dumps([q.question, q.answers, q.incorrect, q.poisoned]).encode()
-        if found.task == "mc":
+        if found.task == "multiple_choice":
             assert q.correct_choice is not None
             assert q.incorrect_choice != q.correct_choice
             assert q.incorrect_choice is not None
@@ -286,16 +286,16 @@ def test_the_shipped_questions_have_passages_answers_and_targets() -> None:
         assert q.incorrect
         assert q.correct_choice is not None
         assert any(a in p.text for a in q.answers for p in q.passages)
-    check(load_dataset("demo", task="mc", limit=3))
+    check(load_dataset("demo", task="multiple_choice", limit=3))
 
 
 @pytest.mark.parametrize(
     ("name", "task", "count", "bad"),
     [
-        ("robustrag-realtimeqa.json.gz", "qa", 100, 0),
-        ("robustrag-realtimeqa.json.gz", "mc", 99, 1),  # one question names an option twice
+        ("robustrag-realtimeqa.json.gz", "short_answer", 100, 0),
+        ("robustrag-realtimeqa.json.gz", "multiple_choice", 99, 1),  # one question names an option twice
         ("robustrag-biogen.json.gz", None, 50, 0),
-        ("realtimeqa-news-2023.jsonl.gz", "qa", 1022, 6),  # six rows stand in it twice
+        ("realtimeqa-news-2023.jsonl.gz", "short_answer", 1022, 6),  # six rows stand in it twice
     ],
 )
 def test_the_real_files_are_read(name: str, task, count: int, bad: int) -> None:
@@ -303,7 +303,7 @@ def test_the_real_files_are_read(name: str, task, count: int, bad: int) -> None:
     path = DATA / name
     found = load_dataset(str(path), task=task, top_k=10)
     assert (len(found.questions), len(found.bad_rows)) == (count, bad)
-    assert found.task == (task or "long")
+    assert found.task == (task or "long_form")
     check(found)
     assert all(q.incorrect and q.passages for q in found.questions)
 

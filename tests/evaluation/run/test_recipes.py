@@ -13,7 +13,7 @@ from robustrag_integrations.cli import main
 from tests.evaluation.rows import rows_in
 from tests.evaluation.worlds import LIGHT, write_questions
 
-VOTING = ("--top-k", "4", "--task", "mc", "--defense", "voting")
+VOTING = ("--top-k", "4", "--task", "multiple_choice", "--defense", "voting")
 
 
 @pytest.fixture

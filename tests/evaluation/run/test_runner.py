@@ -66,9 +66,9 @@ def test_rows_stand_in_the_order_of_data_setup_attack_and_question(config, outpu
     places = [(r["task"], r["setup"], r["attack"]["rank"], r["question_id"]) for r in rows_in(output)[1:]]
     setups = list(dict.fromkeys((task, setup) for task, setup, _, _ in places))
     assert setups == [
-        ("mc", "vanilla"),
-        ("mc", "voting"),
-        ("qa", "vanilla"),
+        ("multiple_choice", "vanilla"),
+        ("multiple_choice", "voting"),
+        ("short_answer", "vanilla"),
     ]
     assert [p[3] for p in places[:3]] == ["q0", "q1", "q2"]
 
@@ -169,13 +169,16 @@ def test_a_key_knows_everything_that_decides_a_row(config, tmp_path) -> None:
 
 
 def test_what_does_not_fit_is_said_before_anything_runs(config) -> None:
-    with pytest.raises(ConfigError, match="voting left out: it is for the tasks mc, and the questions are asked as qa"):
+    with pytest.raises(
+        ConfigError,
+        match="voting left out: it is for the tasks multiple_choice, and the questions are asked as short_answer",
+    ):
         make_plan(config(tasks=[], defenses=["voting"]))
     assert any("voting left out" in note for note in make_plan(config(tasks=[])).notes)
     with pytest.raises(ConfigError, match="min_radius=2: certificates are about one vote"):
         evaluate(config(defenses=[{"name": "voting", "min_radius": 2}]))
     with pytest.raises(ConfigError, match="decoding left out: it gives no token probabilities"):
-        evaluate(config(tasks=["qa"], defenses=["decoding"]))
+        evaluate(config(tasks=["short_answer"], defenses=["decoding"]))
 
 
 def test_a_model_that_samples_is_not_certified(config, monkeypatch) -> None:
@@ -194,7 +197,9 @@ def test_questions_without_a_target_are_named_and_left_out(config, tmp_path) -> 
 
 
 def test_a_metric_that_fails_on_some_answers_costs_these_their_score_and_nothing_else(config) -> None:
-    done = evaluate(config(defenses=["voting"], tasks=["mc"], attacks=[], metric="tests.evaluation.light:fussy"))
+    done = evaluate(
+        config(defenses=["voting"], tasks=["multiple_choice"], attacks=[], metric="tests.evaluation.light:fussy")
+    )
     assert done.failed == 0
     failing = [row for row in done.rows if row["answer"]["text"] == "Zenda"]
     assert len(failing) == 1
@@ -206,6 +211,18 @@ def test_a_metric_that_fails_on_some_answers_costs_these_their_score_and_nothing
     [line] = summarise(done.rows)
     assert line.unreadable == 1
     searched = evaluate(
-        config(defenses=["vanilla"], tasks=["mc"], attacks=["adaptive"], metric="tests.evaluation.light:fussy")
+        config(
+            defenses=["vanilla"], tasks=["multiple_choice"], attacks=["adaptive"], metric="tests.evaluation.light:fussy"
+        )
     )
     assert searched.failed == 0
+
+
+@pytest.mark.parametrize(("answers", "correct"), [(["Zenda"], 1.0), (["Zenda", "Tarlen"], 0.0)])
+def test_questions_with_several_answers_are_asked_as_lists(tmp_path, answers, correct) -> None:
+    passages = [{"text": f"The capital is Zenda. {n}", "source": f"{n}.example"} for n in range(4)]
+    row = {"question": "Which capitals are there?", "answer": answers, "several": True, "passages": passages}
+    (tmp_path / "several.jsonl").write_text(json.dumps(row) + "\n")
+    about = {"data": [str(tmp_path / "several.jsonl")], "tasks": ["list"], "defenses": ["consensus"], "attacks": []}
+    [made] = evaluate(lands_config(tmp_path, **about, certify=None)).rows
+    assert (made["task"], made["metric"], made["scores"]["correct"]) == ("list", "all", correct)

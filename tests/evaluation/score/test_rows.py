@@ -117,5 +117,5 @@ def test_whatever_stands_in_a_row_it_is_reported_or_drawn(data: st.DataObject, m
         place[key] = data.draw(_JSON)
         break
     row = json.loads(json.dumps(row))
-    if row.get("schema") == "robustrag/eval/1" and misfit(row) is None:
+    if row.get("schema") == "robustrag/eval/2" and misfit(row) is None:
         report_page(Run("fuzz", rows=(row,))).encode("utf-8")

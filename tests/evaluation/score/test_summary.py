@@ -75,7 +75,10 @@ def test_the_radius_is_that_of_right_answers_and_others_stand_apart() -> None:
     assert [round(share.mean or 0, 3) for share in (*line.held, line.held_wrong)] == [0.333, 0.333, 0, 0.333]
     [line] = summarise(rows[1:])
     assert line.radius == EMPTY
-    long = [row(1, task="long", scores={"correct": None}), row(2, task="long", answer={"radius": 9}, scores=silent)]
+    long = [
+        row(1, task="long_form", scores={"correct": None}),
+        row(2, task="long_form", answer={"radius": 9}, scores=silent),
+    ]
     [line] = summarise(long)
     assert (line.radius.mean, line.radius_abstained.mean) == (2, 9)
     assert (line.held, line.held_wrong) == ((), EMPTY)
@@ -110,13 +113,13 @@ def test_an_undecided_certificate_counts_as_nothing() -> None:
 
 def test_long_answers_have_judges_scores_in_place_of_accuracies() -> None:
     rows = [
-        row(i, task="long", scores={"correct": j / 100, "judge": j}, certificates=[certificate(j / 2)])
+        row(i, task="long_form", scores={"correct": j / 100, "judge": j}, certificates=[certificate(j / 2)])
         for i, j in enumerate([80.0, 40.0])
     ]
     [line] = summarise(rows)
     assert (line.judge.mean, line.judge.n, line.accuracy) == (60.0, 2, EMPTY)
     assert line.certified[0].score.mean == 30.0
-    [line] = summarise([row(1, task="long", scores={"correct": None, "judge": None}, attack=PIA)])
+    [line] = summarise([row(1, task="long_form", scores={"correct": None, "judge": None}, attack=PIA)])
     assert (line.judge, line.n) == (EMPTY, 1)
 
 

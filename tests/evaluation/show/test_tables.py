@@ -63,7 +63,7 @@ def test_the_main_table_fits_with_many_attacks_and_long_names_and_cuts_none(widt
 
 
 def test_each_data_set_has_a_table_and_what_was_certified_another_one() -> None:
-    long = row(1, task="long", scores={"correct": 0.8, "judge": 80.0, "hijacked": None}, key="long")
+    long = row(1, task="long_form", scores={"correct": 0.8, "judge": 80.0, "hijacked": None}, key="long")
     rows = [
         row(1, certificates=[certificate(1.0), certificate(0.0, 2, "modification")]),
         long,
@@ -82,7 +82,7 @@ def test_the_table_shows_rates_in_percent_with_their_intervals() -> None:
     rows = [row(i, scores={"correct": float(i < 5)}, certificates=[certificate(1.0)]) for i in range(10)]
     rows += [row(i, attack=PIA, scores={"hijacked": True, "both": True}) for i in range(10)]
     text = shown(rows)
-    assert text.startswith("data: demo (qa), model: bundled, top k: 10\n")
+    assert text.startswith("data: demo (short_answer), model: bundled, top k: 10\n")
     header = next(line for line in text.splitlines() if line.startswith("setup"))
     names = "setup attack n bacc racc asr both abstained cacc k'=1 right r>=1 wrong r>=1 radius"
     assert header.split() == [*names.split(), "calls", "tokens", "in", "out", "seconds"]

@@ -51,7 +51,11 @@ def questions(source: Source) -> None:
     path = scratch() / source.pick(("questions.jsonl", "questions.json", "questions.jsonl.gz"))
     path.write_bytes(raw)
     try:
-        found = load_dataset(str(path), task=source.pick((None, "qa", "mc", "long")), top_k=source.pick((None, 3)))
+        found = load_dataset(
+            str(path),
+            task=source.pick((None, "short_answer", "multiple_choice", "long_form")),
+            top_k=source.pick((None, 3)),
+        )
     except DatasetError as refused:
         assert_short_and_harmless(str(refused))
         return
