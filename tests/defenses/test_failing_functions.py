@@ -32,13 +32,6 @@ def _model() -> CallableModel:
     return CallableModel(respond)
 
 
-class _Exiting(Exception):
-    """An exception whose words end the program."""
-
-    def __str__(self) -> str:
-        raise SystemExit(3)
-
-
 class _Wordless(Exception):
     """An exception of somebody else's class, which cannot even be shown."""
 
@@ -129,27 +122,6 @@ def test_words_are_their_characters_and_may_come_from_a_generator() -> None:
     assert {type(word) for group in answer.groups for word in group.keywords} == {str}
 
 
-@pytest.mark.parametrize("error", [_Panic("index"), _Wordless(), _Exiting()], ids=["panic", "wordless", "exiting"])
-def test_a_model_function_that_raises_whatever_over_one_prompt_costs_its_group_alone(error: BaseException) -> None:
-    def respond(prompt: str) -> str:
-        if "planted" in prompt:
-            raise error
-        return "Paris"
-
-    async def arespond(prompt: str) -> str:
-        return respond(prompt)
-
-    for model in (CallableModel(respond), CallableModel(respond, timeout=9), CallableModel(async_fn=arespond)):
-        defense = KeywordAggregation(model)
-        for answer in (
-            defense.answer("Where?", ["planted", *PASSAGES]),
-            asyncio.run(defense.aanswer("Where?", ["planted", *PASSAGES])),
-        ):
-            assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
-            assert answer.groups[0].error is not None
-            assert answer.groups[0].error.startswith(type(error).__name__)
-
-
 def test_an_abstention_function_decides_and_one_that_raises_costs_its_group_alone() -> None:
     def abstains(text: str) -> bool:
         if "evil" in text:
@@ -177,35 +149,3 @@ def test_a_vote_that_cannot_be_read_costs_its_group_alone(monkeypatch: pytest.Mo
     answer = defense.answer("Where?", ["planted", *PASSAGES], choices=["Rome", "Paris"])
     assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
     assert defense.certify("Where?", ["planted", *PASSAGES], "Paris", choices=["Rome", "Paris"]).tau == 1.0
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ValueError("odd"),
-        _Wordless(),
-        -1.0,
-        "text",
-    ],
-    ids=repr,
-)
-def test_a_response_that_a_metric_cannot_score_scores_0(wrong: object) -> None:
-    def metric(response: str, references: Sequence[str]) -> float:
-        if "odd" in response:
-            if isinstance(wrong, BaseException):
-                raise wrong
-            return wrong  # type: ignore[return-value]
-        return 1.0
-
-    def respond(prompt: str) -> str:
-        return "odd" if "Keywords: Paris\n" in prompt or "Keywords: Rome\n" in prompt else "Paris"
-
-    model = CallableModel(respond)
-    choices = ["odd one", "Paris"]
-    passages = ["Paris", "Paris", "Paris", "Paris"]
-    found = MajorityVoting(model).certify("Where?", passages, "Paris", choices=choices, metric=metric)
-    assert (found.certified, found.tau) == (True, 1.0)
-    two = {"corruption_size": 2, "top_k": 3}
-    found = MajorityVoting(model).certify("?", passages[:1], "Paris", choices=choices, metric=metric, **two)
-    assert found.tau == 0
-    assert any("the metric metric failed on 1 responses, which score 0" in warning for warning in found.warnings)

@@ -329,7 +329,7 @@ def test_a_tool_withholds_what_one_source_says_unless_it_may(options: dict[str, 
 
     message = asked(ALONE)
     assert message.status == "error"
-    assert message.content.startswith("The answer was withheld: too few sources say it")
+    assert "withheld" in message.content
     report = message.artifact["robustness"]
     assert (report["abstained"], report["radius"]) == (True, 0)
     assert "allow_sole_source=True" in report["warnings"][-1]

@@ -117,7 +117,9 @@ def _read(response: str, choices: Sequence[str]) -> int | None:
     said = without_citations(unboxed(answer_text(_visible(response)))).strip()
     last = said[-_LOOKED_AT:].rpartition("\n")[2]
     for part in dict.fromkeys((said[:_LOOKED_AT].partition("\n")[0], last, _SENTENCE_END.split(last)[-1])):
-        if (found := _read_line(part, choices)) is not None:
+        if (
+            not part.endswith(":") and (found := _read_line(part, choices)) is not None
+        ):  # "Answer:", and then the answer
             return found
     return None
 

@@ -70,7 +70,7 @@ def test_no_attacker_however_adaptive_gets_below_the_share_by_enumeration() -> N
         odds = [chances[i % 2] for i in range(voters)]
         bound, worst = Fraction(0), Fraction(2)
         for votes in itertools.product(range(3), repeat=voters):
-            count = Count(tuple(votes), (1,) * len(votes), Rule(1))
+            count = Count(tuple(votes), Rule(1))
             if count.winner == 0 and count.radius() >= size:
                 bound += chance(odds, dict(enumerate(votes)))
         for places in itertools.combinations(range(voters), size):
@@ -86,7 +86,7 @@ def right_under_attack(odds: list[tuple[Fraction, ...]], places: tuple[int, ...]
         said = dict(zip(others, votes, strict=True))
         lies = itertools.product([None, 0, 1, 2], repeat=len(places))
         said_by_all = ((*said.values(), *lie) for lie in lies)
-        winners = {Count(votes, (1,) * len(votes), Rule(1)).winner for votes in said_by_all}
+        winners = {Count(votes, Rule(1)).winner for votes in said_by_all}
         total += chance(odds, said) if winners == {0} else 0
     return total
 
