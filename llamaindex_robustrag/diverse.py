@@ -13,9 +13,9 @@ from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.tools import RetrieverTool
 
-from llamaindex_robustrag.grouping import GroupNodesBy, node_places
+from llamaindex_robustrag.grouping import node_places
 from robustrag_integrations._util.steps import adriven, driven
-from robustrag_integrations.grouping.passages import grouping_of
+from robustrag_integrations.grouping.passages import GroupBy, grouping_of
 from robustrag_integrations.grouping.quotas import SHORTAGE, Gathering, Shortage, SourceQuota, gather
 
 _COUNTS = (
@@ -55,13 +55,13 @@ class DiverseRetriever(BaseRetriever):
         *,
         sources: int = 10,
         per_origin: int = 2,
-        group_by: GroupNodesBy = "origin",
+        group_by: GroupBy = "origin",
         max_passages: int = 1000,
         fetch: Callable[[QueryBundle, int], Sequence[NodeWithScore]] | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
         self._quota = SourceQuota(sources, per_origin, max_passages)
-        grouping_of(1, group_by)  # type: ignore[arg-type]
+        grouping_of(1, group_by)
         if fetch is None:
             if not isinstance(retriever, BaseRetriever):
                 raise TypeError(f"retriever must be a retriever, got {type(retriever).__name__}; or pass fetch=")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
@@ -20,28 +20,22 @@ from robustrag_integrations.grouping.passages import (
     isolate,
 )
 
-GroupNodesBy = str | Callable[[NodeWithScore], Hashable]
 
-NODE = "_robustrag_node"
-
-
-def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[PassageGroup, ...]:
+def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[PassageGroup, ...]:
     """Put ranked nodes, whose text is what the model reads (`MetadataMode.LLM`), into isolation groups.
 
     `group_by` is as for the core's `isolate`. `"origin"`: nodes of one file or page share a group, as their metadata
     says (`file_path`, which readers write, then `source`, `url`, ...), else those of one source document
     (`node.source_node`), however many documents a file was loaded as; where some name a file or page, those that name
-    none share a group. A function takes the `NodeWithScore`.
+    none share a group. A function takes a `Passage`: `metadata` is the node's, `id` its id, `document_id` that of its
+    source document.
     """
     if wrong := [type(n).__name__ for n in nodes if not isinstance(n, NodeWithScore)]:
         raise TypeError(f"nodes must be what retriever.retrieve(query) gave, a list of NodeWithScore, got {wrong[0]}")
     passages = [_passage(n) for n in nodes]
     if group_by == PASSAGE:  # a node that was retrieved twice is one
         return isolate(passages, by=lambda passage: passage.id)
-    by: GroupBy = grouping_of(1, group_by)  # type: ignore[arg-type]
-    if callable(group_by):
-        by_node = group_by
-        by = lambda passage: by_node(passage.metadata[NODE])  # noqa: E731
+    by = grouping_of(1, group_by)
     groups = isolate(passages, by=by)
     if by in (ORIGIN, SITE) and all(g.keyless for g in groups) and len(groups) == len(passages):
         once = isolate(passages, by=lambda passage: passage.id)
@@ -49,10 +43,10 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple
     return groups
 
 
-def node_places(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[int, ...]:
+def node_places(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[int, ...]:
     """Return the group number of each node."""
-    place = {id(p.metadata[NODE]): g.index for g in group_nodes(nodes, group_by) for p in g.passages}
-    return tuple(place[id(node)] for node in nodes)
+    place = {rank: group.index for group in group_nodes(nodes, group_by) for rank in group.ranks}
+    return tuple(place[rank] for rank in range(len(nodes)))
 
 
 def supporting_nodes(robustness: object, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
@@ -82,7 +76,7 @@ def _passage(found: NodeWithScore) -> Passage:
         text,
         id=node.node_id,
         source=node.metadata.get("source"),
-        metadata={**node.metadata, NODE: found},
+        metadata=node.metadata,
         document_id=source_of(node),
         content=content,
         origin_entry="file_path",

@@ -42,7 +42,7 @@ from typing_extensions import Unpack
 
 from llamaindex_robustrag.audit import hosted_tools
 from llamaindex_robustrag.conversation import from_conversation, with_aside
-from llamaindex_robustrag.grouping import GroupNodesBy, group_nodes
+from llamaindex_robustrag.grouping import group_nodes
 from llamaindex_robustrag.llm import CallOptions, LLMModel
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.prompts import UserTemplate, chosen, stock_template, with_user_prompt
@@ -62,7 +62,7 @@ from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.options import Aggregation, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import GroupBy, PassageGroup
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import TextModel, TwoModels
@@ -99,7 +99,7 @@ class SynthesizerOptions(SettingOptions, total=False):
     output_cls: type[BaseModel] | None
     reader: Reader
     prompt_helper: PromptHelper | None
-    group_by: GroupNodesBy | None
+    group_by: GroupBy | None
     votes: VoteRules | None
     calls: CallOptions | None
     citation_markers: bool
@@ -132,7 +132,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             or one alone says something may be an attacker's words, and is an abstention there.
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
         group_by: the unit of one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
-            the name of a metadata entry, or a function from a `NodeWithScore` to a key.
+            the name of a metadata entry, or a function from a `Passage` to a key (its `metadata` is the node's).
         votes: the rules of voting, of which single ones, such as `min_radius`, may also be given by themselves.
         calls: limits and retries of calls.
         citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; it is
@@ -163,7 +163,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         output_cls: type[BaseModel] | None = None,
         reader: Reader = "people",
         prompt_helper: PromptHelper | None = None,
-        group_by: GroupNodesBy | None = None,
+        group_by: GroupBy | None = None,
         votes: VoteRules | None = None,
         calls: CallOptions | None = None,
         citation_markers: bool = False,
@@ -186,7 +186,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._method.load().check_rules(given.rules)
         if given.rules.group_size != 1:
             raise ValueError("nodes have groups by group_by; leave group_size out")
-        self._rules, self._group_by = given.rules, cast("GroupNodesBy", given.rules.by)
+        self._rules, self._group_by = given.rules, given.rules.by
         self._markers, self._choices, self._reader = citation_markers, choices, checked_reader(reader)
         self._calls = calls or CallOptions()
         self._limits = CallLimits(self._calls.num_workers, self._calls.timeout)

@@ -83,7 +83,7 @@ class Audit:
             for passage in passages:
                 origin = passage.origin
                 text = folded(passage.text)
-                key: Text = (("text", text) if origin is None else ("origin", origin.name), text)
+                key: Text = (("text", text) if origin is None else ("origin", origin.key), text)
                 if len(text) >= SHORTEST:
                     unnamed = f"a text of {len(passage.text)} characters without a source"
                     self._add(key, unnamed if origin is None else printable(origin.given, 80))

@@ -28,7 +28,7 @@ from robustrag_integrations.corpus import extract
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, needed
 from robustrag_integrations.corpus.limits import FileError, FileLimits
 from robustrag_integrations.corpus.markup import without_hidden, without_invisible
-from robustrag_integrations.grouping.origins import names_in
+from robustrag_integrations.grouping.origins import names_in, origin_named
 
 SUFFIXES = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".xhtml", ".docx", ".pdf", ".jsonl")
 MOST_FILES = 100_000  # of a folder, and of all together
@@ -109,6 +109,14 @@ class _File:
     label: str
     name: str
     named: bool  # by the user
+
+    def document(self, text: str, identity: str) -> Document:
+        """A text of this file, whatever it says. A name that may be read as another one's goes with an id."""
+        origin = origin_named(self.name, is_file=True)
+        if origin is not None and origin.name == self.name:
+            return Document(text, identity, self.name, {"file_path": self.name}, "file_path")
+        path = f"./{self.name}"  # a folder called "https:" makes no address
+        return Document(text, identity, path, {"file_path": path, "file_id": self.name}, "file_path")
 
 
 class _Reader:
@@ -203,7 +211,7 @@ class _Reader:
         if len(self._files) > MOST_FILES or self._bytes > LARGEST_READING:
             most = f"{MOST_FILES:,} files or {LARGEST_READING >> 20} MiB"
             raise CorpusError(f"there are more than {most}; name fewer folders")
-        name = valid_text(os.path.relpath(os.path.abspath(path), self._top))
+        name = os.path.relpath(os.path.abspath(path), self._top).encode(errors="backslashreplace").decode()
         file = _File(path, _label(path), name, folder is None)
         try:
             documents, left_out = self._documents(file, _bytes_of(file, folder))
@@ -232,7 +240,7 @@ class _Reader:
         else:
             kind = _EXTRACTED.get(os.path.splitext(path)[1])
             text, left_out = self._extracted(data, kind, file) if kind else (_text(data, file), 0)
-            documents = [Document(text, file.name, file.name, {"file_path": file.name}, "file_path")]
+            documents = [file.document(text, file.name)]
         if not self._hidden_text:
             for place, document in enumerate(documents):
                 text, invisible = without_invisible(document.text)
@@ -343,19 +351,18 @@ def _row(line: str, number: int, file: _File) -> Document:
         raise CorpusError(f'{where}: needs an object with "text", like {{"text": "...", "source": "..."}}')
     if wrong := [key for key in ("source", "title") if not isinstance(row.get(key), (str, type(None)))]:
         raise CorpusError(f'{where}: "{wrong[0]}" must be a string')
-    given = row.get("id")
+    given = row.get("id") if file.named else None
     identity = valid_text(str(given)) if isinstance(given, (str, int)) else f"{file.name}:{number}"
     title, text = valid_text(row.get("title") or ""), valid_text(row["text"])
     if title.strip() and title.casefold() not in text[:300].casefold():
         text = f"{title}\n{text}"
+    if not file.named:  # who wrote the file wrote its rows; what they say of their source is no name
+        return file.document(text, identity)
     others = {valid_text(k): v for k, v in row.items() if k not in ("text", "title", "id", "source")}
     plain = {name: v for name, v in others.items() if isinstance(v, str | int | float)}
     metadata = {name: valid_text(v) if isinstance(v, str) else v for name, v in plain.items()}
     # A row that names no origin belongs to the file: leaving it out must not gain a vote.
-    named = names_in(metadata)
-    source = valid_text(row.get("source") or "") or (None if named else file.name)
-    if not file.named:  # who wrote the file wrote its rows, and chose their names
-        source, metadata = source or named[0][1].given, {**metadata, "file_path": file.name}
+    source = valid_text(row.get("source") or "") or (None if names_in(metadata) else file.name)
     return Document(text, id=identity, source=source, metadata=metadata)
 
 

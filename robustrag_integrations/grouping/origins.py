@@ -64,8 +64,9 @@ _NAME_FIELDS = (
     "page_url", "document_url", "document_uri", "path", "source_path", "metadata_storage_path", "file_name",
     "source_file", "doc_name", "document_name",
 )  # fmt: skip
-_ID_FIELDS = ("file_id", "document_id", "ref_doc_id", "doc_id")
-FIELDS = (*_NAME_FIELDS, *_ID_FIELDS)
+# Whole files are told apart by the store's id of each; ids of documents may be those of its pages.
+_FILE_ID, _ID_FIELDS = "file_id", ("document_id", "ref_doc_id", "doc_id")
+FIELDS = (*_NAME_FIELDS, _FILE_ID, *_ID_FIELDS)
 _FILE_FIELDS = frozenset({"file_path", "path", "source_path", "file_name", "source_file", "doc_name", "document_name"})
 _MOST_LEVELS = 50
 
@@ -88,12 +89,19 @@ class Origin:
         given: as metadata spells it.
         kind: `address` with `http:` or `https:`, `file` for a path by its entry or scheme, `id` for a framework's id of
             a document, which names nobody; `name` for anything else.
+        file_id: the store's id of the file. Files of one name and other ids are other files.
     """
 
     name: str
     host: str | None = None
     given: str = field(default="", compare=False)
     kind: Kind = field(default=NAME, compare=False)
+    file_id: str | None = None
+
+    @property
+    def key(self) -> str | tuple[str, str]:
+        """What has a vote: the name, and the id of the file where there is one."""
+        return self.name if self.file_id is None or self.name == NO_HOST else (self.name, self.file_id)
 
     @property
     def page(self) -> str:
@@ -117,18 +125,21 @@ def names_in(metadata: Mapping[str, Any], first: str = "source") -> list[Named]:
     """Return the entries that name an origin, in the order of `FIELDS`, before all of them `first`: the first counts.
 
     Outer entries come before those of mappings within (`location.s3Location.uri`, `_source`); where an outer one names
-    something, those within are not looked at. An id counts only where nothing else does, and alone.
+    something, those within are not looked at. A number comes last, as it is mostly that of a page. An id counts only
+    where nothing else does, and alone; but that of a file tells files of one name apart.
     """
     if type(metadata) is dict and not metadata:
         return []
     fields = (first, *(name for name in _NAME_FIELDS if name != first))
-    if outer := list(entries_in(metadata, fields)):
-        return outer
-    within = _levels(metadata)
-    if found := [named for level in within[1:] for named in entries_in(level, fields)]:
-        return found
-    ids = (named for level in within for named in entries_in(level, _ID_FIELDS))
-    return [(key, replace(origin, kind=ID)) for key, origin in ids][:1]
+    levels = _levels(metadata)
+    found = list(entries_in(metadata, fields))
+    found = found or [named for level in levels[1:] for named in entries_in(level, fields)]
+    found.sort(key=lambda named: named[1].name.isdecimal())
+    files = ((key, label(level[key])) for level in levels for key in level if _plain(key) == _plain(_FILE_ID))
+    if file := next(((key, Origin(name, given=name)) for key, name in files if name), None):
+        return [(key, replace(origin, file_id=file[1].name)) for key, origin in found or [file]]
+    ids = (named for level in levels for named in entries_in(level, _ID_FIELDS))
+    return found or [(key, replace(origin, kind=ID)) for key, origin in ids][:1]
 
 
 def entries_in(metadata: Mapping[str, Any], fields: Sequence[str]) -> Iterator[Named]:
@@ -277,7 +288,7 @@ def _tracks(name: str) -> bool:
     return name in _TRACKING or name.startswith(_TRACKING_PREFIXES)
 
 
-def site_of(origin: Origin) -> str:
+def site_of(origin: Origin) -> str | tuple[str, str]:
     """Return the registrable domain of an address (`news.x.co.uk/a` is of `x.co.uk`); anything else is its own site.
 
     Hosts under which anybody can have a name (`github.io`) are one site, as are those under a domain of which the list
@@ -285,7 +296,7 @@ def site_of(origin: Origin) -> str:
     """
     extract, host = site_extractor(), origin.host
     if not host:
-        return origin.name
+        return origin.key
     if host.startswith("["):
         return str(ipaddress.IPv6Network((host.strip("[]"), 64), strict=False))
     found = extract(host)

@@ -190,7 +190,7 @@ def isolate(
             - `"site"`: the registrable domain of their address, else their origin. Needs tldextract.
             - `"passage"` (default with a `group_size` above 1): the paper's isolation, by rank alone.
             - any other text: this entry of their metadata, such as `"author"`.
-            - a function from a passage to a key: a text, a number, a date, or a tuple of these. Anything else is no
+            - a function from a `Passage` to a key: a text, a number, a date, or a tuple of these. Anything else is no
               key, as are None and NaN; where it raises, that passage has none.
 
             Passages without an origin, entry or key share one group, since leaving it out must not gain votes; so do
@@ -203,7 +203,7 @@ def isolate(
     Raises:
         TypeError: a passage is not text.
         ValueError: `group_size` is below 1, is not a whole number, or is combined with `by`; or `by` names an entry
-            that no passage has had in this process.
+            that no passage has had in this process, or is a function that raises for every passage.
         ImportError: `"site"` without tldextract.
     """
     return grouped(passages, group_size, grouping_of(group_size, by))
@@ -267,7 +267,7 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     Metadata is untrusted: a passage whose key cannot be made or used has none, and raises no error.
 
     Raises:
-        ValueError: `by` names an entry that no passage has had in this process.
+        ValueError: `by` names an entry that no passage has had in this process, or raises for every passage.
     """
     ranks = tuple(range(len(passages)))
     if by == PASSAGE:
@@ -275,6 +275,7 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     named = by in (ORIGIN, SITE) and any(map(is_named, passages))
     known: dict[Hashable, int] = {}
     places, keys, missing = [], [], []
+    raised: list[BaseException] = []
     for passage in passages:
         found, reason = None, "None"
         try:
@@ -283,9 +284,16 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
             raise
         except BaseException as error:
             reason = type(error).__name__
+            raised.append(error)
         places.append(known.setdefault(found, len(known)))
         keys.append(found)
         missing.append(reason if found is None else None)
+    if callable(by) and raised and len(raised) == len(passages):
+        kinds = ", ".join(sorted({type(error).__name__ for error in raised}))
+        raise ValueError(
+            f"group_by is a function that raises for every passage ({kinds}); it is given a Passage, whose metadata is "
+            "passage.metadata, and returns a text, a number, a date, a tuple of these, or None"
+        ) from raised[0]
     if None not in missing and by in (ORIGIN, SITE):
         places = list(ranks)
     elif isinstance(by, str) and by not in (ORIGIN, SITE):
@@ -308,7 +316,7 @@ def _key(passage: Passage, by: GroupBy, named: bool) -> Hashable:
     origin = passage.origin
     if origin is None or (named and origin.kind == ID):
         return None
-    return site_of(origin) if by == SITE else origin.name
+    return site_of(origin) if by == SITE else origin.key
 
 
 def _usable(key: object) -> Hashable:

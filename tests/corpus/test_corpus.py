@@ -155,7 +155,7 @@ def test_a_hostile_file_name_is_shown_harmlessly(tmp_path: Path) -> None:
     assert not {"\x1b", "\u202e"} & set(str(caught.value))
     (tmp_path / os.fsdecode(b"\xff.txt")).write_text("bytes")
     documents = read_documents([str(tmp_path)]).documents
-    assert [d.source for d in documents] == ["\ufffd.txt"]
+    assert [d.id for d in documents] == ["\\udcff.txt"]
 
 
 def test_documents_are_named_by_their_path_below_what_they_have_in_common(tmp_path: Path) -> None:
