@@ -48,8 +48,8 @@ def documents_in(value: Any, *, objects_only: bool = False) -> list[Document]:
 def blocks_in(content: Any) -> list[Document]:
     """Return the content blocks of an MCP result as documents, if there are several or one names a resource; else none.
 
-    A text block is a document of its own, named by its place where it does not say its source. Blocks that show no
-    text, such as images, are left out: one of them must not withhold what the others say.
+    A text block is a document of its own, named by its place, whatever it says of its source. Blocks that show no text,
+    such as images, are left out: one of them must not withhold what the others say.
     """
     if not isinstance(content, list) or (len(content) < 2 and not any(map(_resource, content))):
         return []
@@ -60,10 +60,8 @@ def blocks_in(content: Any) -> list[Document]:
 def _text_block(place: int, block: Any) -> Document | None:
     if isinstance(block, Mapping) and block.get("type") == "file" and isinstance(block.get("url"), str):
         return Document(block["url"], metadata={"source": block["url"]})  # a `resource_link`, as langchain.mcp shows it
-    if (text := _block_text(block)) is None:
-        return None
-    record = _record(parsed) if isinstance(parsed := _parsed(text), Mapping) else None
-    return record if record and record.metadata else Document(text, metadata={"source": f"block {place} of the result"})
+    text = _block_text(block)
+    return None if text is None else Document(text, metadata={"source": f"block {place} of the result"})
 
 
 def _resource(block: Any) -> Document | None:

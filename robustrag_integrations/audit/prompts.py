@@ -20,7 +20,7 @@ import logging
 import re
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from robustrag_integrations._util.display import printable
@@ -36,7 +36,7 @@ from robustrag_integrations.text.abstention import is_abstention
 
 _LOG = logging.getLogger(__name__)
 
-Group: TypeAlias = tuple[Literal["origin", "text", "answer"], str]  # and the origin's name, or else the text
+Group: TypeAlias = tuple[Literal["origin", "text", "answer"], Hashable]  # and the origin's key, or else the text
 Text: TypeAlias = tuple[Group, str]  # a retrieved text, or an answer for people, folded, with its group
 Span: TypeAlias = tuple[int, int]
 On: TypeAlias = Literal["log", "raise"]

@@ -96,9 +96,45 @@ def test_copies_under_several_names_are_warned_of_and_may_have_one_vote(framewor
     assert (once.text, [g.status for g in once.groups].count("copy")) == ("Paris", 5)
 
 
-def key_of(item: Any) -> Any:
-    """The author that an item of the framework's names."""
-    return item.metadata["author"]
+@pytest.mark.parametrize("name", ["source", "file_path", "file name", "url"])
+def test_files_of_one_name_and_other_ids_are_other_files_and_are_named(framework: Driver, name: str) -> None:
+    found = [Passage(p.text, id=p.id, metadata={name: "leave.pdf", "file_id": "F-1"}) for p in truthful(2)]
+    upload = [Passage(f"{EVIL} {n}", id=f"e{n}", metadata={name: "leave.pdf", "File ID": "F-2"}) for n in range(3)]
+    asked = answer(framework, [*found, *upload, *truthful(4)[2:]])
+    assert sizes(asked) == [2, 3, 1, 1]
+    assert warned(asked, "sources 1 and 2 are files of one name (leave.pdf) and other file ids (F-1, F-2)")
+
+
+def test_a_file_of_which_only_the_id_is_known_shares_no_vote_with_another_one(framework: Driver) -> None:
+    found = [Passage(f"{EVIL} {n}", id=f"e{n}", metadata={"file_id": f"F-{n % 2}"}) for n in range(4)]
+    assert sizes(answer(framework, [*found, *truthful(3)])) == [2, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("page_id", ["document_id", "doc_id", "ref_doc_id", "id", "chunk_id", "page_label"])
+@pytest.mark.parametrize("name", ["source", "file_path", "file_name", "url"])
+def test_pages_of_one_file_have_one_vote_whatever_the_ids_of_each(framework: Driver, page_id: str, name: str) -> None:
+    pages = [Passage(f"{EVIL} {n}", id=f"page-{n}", metadata={name: "long.pdf", page_id: f"id-{n}"}) for n in range(5)]
+    assert sizes(answer(framework, [*pages, *truthful(3)])) == [5, 1, 1, 1]
+
+
+def test_a_number_is_the_page_of_a_file_that_is_named_elsewhere(framework: Driver) -> None:
+    pages = [
+        Passage(f"{EVIL} {n}", id=f"page-{n}", metadata={"source": str(n), "file_path": "a.pdf"}) for n in range(5)
+    ]
+    assert sizes(answer(framework, [*pages, *truthful(3)])) == [5, 1, 1, 1]
+
+
+def key_of(passage: Passage) -> Any:
+    """The author that a passage names."""
+    assert isinstance(passage, Passage)  # in every framework
+    return passage.metadata["author"]
+
+
+def test_a_function_that_raises_for_every_passage_is_an_error_that_names_the_exception(framework: Driver) -> None:
+    found = [Passage(p.text, id=p.id, metadata={"author": [n]}) for n, p in enumerate(truthful(4))]
+    for by, kind in ((lambda p: p.metadata["autor"], "KeyError"), (key_of, "TypeError"), (lambda p: p.x, "Attribute")):
+        with pytest.raises(ValueError, match=rf"raises for every passage \({kind}.*given a Passage"):
+            answer(framework, found, group_by=by)
 
 
 def test_a_function_groups_and_what_it_fails_on_shares_a_group(framework: Driver) -> None:
@@ -116,7 +152,7 @@ def test_keys_made_to_be_unequal_win_no_votes(framework: Driver, make: Any) -> N
     keys = {p.text: p.source for p in truthful(4)}
 
     def key(item: Any) -> Any:
-        return keys.get(item.text) or make()
+        return keys.get(item.content or item.text) or make()
 
     evil = [Passage(f"{EVIL} {n}", id=f"evil-{n}") for n in range(5)]
     found = answer(framework, [*truthful(4), *evil], group_by=key)

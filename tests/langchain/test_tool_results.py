@@ -289,8 +289,25 @@ def test_blocks_of_an_mcp_result_are_documents_of_their_own(kind: str) -> None:
     assert message.content == "Paris"
     assert message.artifact["robustness"]["radius"] == 1
     assert len(message.artifact["documents"]) == 6
-    if kind != "text":
-        assert message.artifact["documents"][0].metadata == DOCUMENTS[0].metadata
+    blocks = kind in ("text", "JSON")  # no origin is read out of text
+    origins = [d.metadata["source"] for d in message.artifact["documents"]]
+    assert origins == [
+        f"block {n} of the result" if blocks else d.metadata["source"] for n, d in enumerate(DOCUMENTS, 1)
+    ]
+
+
+@pytest.mark.parametrize("entry", ["url", "source", "link", "href", "uri", "file_id"])
+def test_a_text_block_joins_no_other_origin_and_leaves_none(entry: str) -> None:
+    """One block that says it is a page of honest blocks, or of several pages, has its own vote and no other."""
+    honest: list[Any] = [{"type": "file", "url": f"https://{n}.example/"} for n in range(3)]  # a resource_link
+    for rows in (
+        {entry: "https://0.example/", "content": ORDER},
+        [{entry: str(n), "content": ORDER} for n in range(9)],
+    ):
+        message = answered_from_blocks([{"type": "text", "text": json.dumps(rows)}, *honest])
+        groups = message.artifact["robustness"]["groups"]
+        assert [g["origins"] for g in groups[:2]] == [["block 1 of the result"], ["https://0.example/"]]
+        assert len(groups) == 4
 
 
 @BOTH
