@@ -32,6 +32,10 @@ class MethodOptions(VoteOptions, total=False):
 
     task: Task | None
     abstention: str | None
+    silence_request: str | None
+    ask_others: bool | None
+    when_empty: Literal["fail", "ask_others"] | None
+    when_trusted_fails: Literal["raise", "abstain"] | None
     abstains: Callable[[str], bool] | Sequence[str] | None
     quorum: float | None
     disagreement: Literal["tell", "abstain"] | None

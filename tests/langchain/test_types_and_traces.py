@@ -50,7 +50,7 @@ def test_options_are_typed_by_every_name_that_there_is_and_misspelt_ones_get_the
         (create_robust_documents_chain, "min_suport", "min_support"),
         (partial(create_robust_retrieval_chain, RETRIEVER), "suporting_only", "supporting_only"),
         (create_robust_node, "anser_key", "answer_key"),
-        (RobustRetrievalMiddleware, "trused", "pass_through"),
+        (RobustRetrievalMiddleware, "pass_trough", "pass_through"),
         (create_robust_documents_chain, "max_concurrency", r"calls=CallOptions\(max_concurrency=...\)"),
     ]
     for make, wrong, meant in makes:
