@@ -469,7 +469,10 @@ class RobustAnswer:
         told += [("Left out", restored(Claim, claim).in_words()) for claim in left_out[:_MOST_SHOWN]]
         told += [("Differs", _dissent(d)) for d in self.dissent[:_MOST_SHOWN]]
         told += [("Warning", warning) for warning in self.warnings]
-        return told + [("Source", f"[{c.number}] {_names(c)}: {', '.join(c.words)[:60]}") for c in self.citations]
+        return told + [
+            ("Source", f"[{c.number}] {_names(c)}{': ' * bool(c.words)}{', '.join(c.words)[:60]}")
+            for c in self.citations
+        ]
 
     def group_rows(self) -> list[tuple[str, ...]]:
         """Each group as a row: number, passages, verdict, response, note."""

@@ -14,14 +14,16 @@ from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.replies.reading import fitting_task
 
 DESCRIPTION = """\
-Ask the model about each source of your documents alone, and answer with what enough
-of them agree on. The radius says how many sources could have said anything else
-without changing the answer.
+Read what you trust together, and answer from it: nothing in other files changes that
+answer. Where it is silent, ask the model about each other source alone, and answer with
+what enough of them agree on. The radius says how many of these could have said anything
+else without changing the answer.
 """
 
 EPILOG = """\
 examples:
   robustrag ask "Who runs the mill?" --docs notes/ letters.pdf
+  robustrag ask "How many days of leave are there?" --trusted handbook/ --docs uploads/
   robustrag ask "Which towns lie on the Lenn?" --docs notes/ --task list
   robustrag ask "Who won?" --docs news/ --model openai:my-model --base-url http://localhost:8000/v1
 
@@ -37,7 +39,7 @@ what one source can say. The radius is about stability, not truth.
 """
 
 BASIC = frozenset({
-    "docs", "task", "choices", "model", "base_url", "embedding", "top_k", "min_radius", "set", "json",
+    "docs", "trusted", "task", "choices", "model", "base_url", "embedding", "top_k", "min_radius", "set", "json",
 })  # fmt: skip
 
 
@@ -52,6 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer the question; see the module's help text."""
+    from robustrag_integrations.corpus import Found
     from robustrag_integrations.defenses.voting.options import check_choices
 
     asked = Answering(args, args.choices)
@@ -61,15 +64,18 @@ def run(args: argparse.Namespace) -> int:
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
     asked.read()
-    passages = asked.library.search(args.question)
-    if not passages:
-        complain("note: no passage shares a word with the question; --embedding finds by meaning, too")
+    found = Found(asked.library, args.question)
     asked.load()
+    defense = asked.built()
     try:
-        with working(f"asking about {count_of(len(passages), 'passage')}"):
-            answer = asked.built().answer(args.question, passages, choices=args.choices)
+        count = count_of(len(found.passages), "passage")
+        with working(f"asking about {count if found.trusted is None else f'{count} that you trust'}"):
+            answer = defense.answer(args.question, **found.of(defense), choices=args.choices)
     except ValueError as error:  # the question does not fit into the model's window
         raise RobustRAGError(str(error)) from error
+    passages = found.passages
+    if not passages:
+        complain("note: no passage shares a word with the question; --embedding finds by meaning, too")
     if args.json:
         skipped = [{"path": s.path, "reason": s.reason} for s in asked.skipped]
         show_json(ask_report(asked.model.description, answer, passages, skipped))
@@ -79,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         if answer.abstained and asked.task is None and (task := fitting_task(said)):
             gave = "several items each" if task == "list" else "sentences"
             complain(f"note: sources gave {gave} rather than a short answer: try --task {task}")
-    if asked.rules.by != PASSAGE and len(answer.groups) == 1 < len(passages) and asked.defense in METHODS:
+    if asked.rules.by != PASSAGE and len(answer.groups) == 1 < len(list(found)) and asked.defense in METHODS:
         complain(
             "note: all passages found share one vote; --group-by passage gives a vote to each, where they have "
             "different authors, and origin to each file or page"

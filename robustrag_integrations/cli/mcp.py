@@ -13,6 +13,7 @@ from robustrag_integrations.answers.answer import WITHHELD
 from robustrag_integrations.cli import serve
 from robustrag_integrations.cli.options import Answering, add_answering, open_methods
 from robustrag_integrations.cli.output import EXIT_ANSWERED
+from robustrag_integrations.corpus.retrieval import Found
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -28,17 +29,17 @@ never a document or its name, nor what was outvoted.
 EPILOG = """\
 The tool gives the answer as text, and as structured content answer, abstained, withheld (what one
 source alone says is, unless --set allow_sole_source=true), decided_by, radius, groups, supporting
-(how many of these groups give the answer), holds_for and model. Let an agent act on an answer with
-radius >= 1, or start the server with --min-radius 1.
+(how many of these groups give the answer), holds_for and model. Let an agent act on an answer that
+"trusted" documents decided or whose radius is >= 1; --min-radius 1 gives it no other.
 
 examples:
-  robustrag mcp --docs notes/
+  robustrag mcp --trusted handbook/ --docs uploads/
 
 exit codes: 0 the client has gone, 2 wrong usage, 1 failure
 """
 
 
-BASIC = frozenset({"docs", "task", "model", "base_url", "embedding", "top_k", "min_radius", "set"})
+BASIC = frozenset({"docs", "trusted", "task", "model", "base_url", "embedding", "top_k", "min_radius", "set"})
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +74,8 @@ def server_of(args: argparse.Namespace) -> MCPServer:
 
     async def answered(question: str) -> RobustAnswer:
         async with admission.turn():
-            return await defense.aanswer(question, await asyncio.to_thread(documents.library.search, question))
+            found = await asyncio.to_thread(Found, documents.library, question)
+            return await defense.aanswer(question, **found.of(defense))
 
     async def ask_documents(question: str) -> Any:
         """Answer a question from the documents. The radius says how many sources could lie without changing it."""

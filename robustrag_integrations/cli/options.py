@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from robustrag_integrations._util.json_values import valid_text
@@ -161,7 +162,7 @@ def named_model(name: str, base_url: str | None = None, **settings: Any) -> Name
 def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method]) -> None:
     """Add the options of a command that answers from documents with one of these defences."""
     add = parser.add_argument
-    add_docs(parser, required=True)
+    add_docs(parser)
     listed = "; ".join(f"{method.name}: {method.summary}" for method in defenses.values())
     about = f"default consensus, or the one that takes the settings given\n{listed}"
     add("--defense", choices=tuple(defenses), help=about)
@@ -184,11 +185,14 @@ def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method
     parser.set_defaults(defenses=tuple(defenses))
 
 
-def add_docs(parser: argparse.ArgumentParser, *, required: bool) -> None:
+def add_docs(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what is read, and how passages are found."""
     add = parser.add_argument
     about = "files and folders: .txt .md .html .docx .pdf .jsonl"
-    add("--docs", action="extend", nargs="+", required=required, metavar="PATH", help=about)
+    add("--docs", action="extend", nargs="+", metavar="PATH", default=[], help=about)
+    about = "files and folders that only people write whom you trust\nread together, as in plain RAG; --docs are "
+    about += "asked one by one, and only where these do not hold the answer, so that nothing there changes it"
+    add("--trusted", action="extend", nargs="+", metavar="PATH", default=[], help=about)
     about = "read texts of files that nobody can see, too; they are left out, with a note"
     add("--hidden-text", action="store_true", help=about)
     about = "find passages by meaning, too\nwith a sentence-transformers model (its folder or name), or "
@@ -199,12 +203,37 @@ def add_docs(parser: argparse.ArgumentParser, *, required: bool) -> None:
     add("--chunk-size", type=whole_number(50, 100_000), default=600, metavar="N", help=about)
 
 
-def index_of(args: argparse.Namespace) -> tuple[Index, tuple[Skipped, ...]]:
-    """Read and index the documents that the options of `add_docs` name; what is skipped is said."""
+def check_paths(args: argparse.Namespace) -> None:
+    """Raise UsageError without documents, or where those that anybody may write lie among the trusted ones."""
+    if not args.docs and not args.trusted:
+        raise UsageError("name what to read: --docs PATH, or --trusted PATH for what only people write whom you trust")
+    shelves = [(path, Path(path).resolve()) for path in args.trusted]
+    for docs in args.docs:
+        here = Path(docs).resolve()
+        for path, shelf in shelves:
+            if shelf == here or shelf in here.parents:
+                raise UsageError(
+                    f"--docs {docs} lies in --trusted {path}: whoever writes there would be trusted. Name the trusted "
+                    "files and folders without it"
+                )
+
+
+def indexes_of(args: argparse.Namespace) -> tuple[Index, Index | None, tuple[Skipped, ...]]:
+    """Read and index what is named by --docs, and in an index of its own by --trusted; what is skipped is said."""
+    from robustrag_integrations.corpus import BM25Index
+
+    index, skipped = _index_of(args, args.docs) if args.docs else (BM25Index([]), ())
+    if not args.trusted:
+        return index, None, skipped
+    trusted, more = _index_of(args, args.trusted)
+    return index, trusted, (*skipped, *more)
+
+
+def _index_of(args: argparse.Namespace, paths: Sequence[str]) -> tuple[Index, tuple[Skipped, ...]]:
     from robustrag_integrations.corpus import BM25Index, HybridIndex, read_documents, split
 
-    with working(f"reading {', '.join(args.docs)}"):
-        reading = read_documents(args.docs, hidden_text=args.hidden_text)
+    with working(f"reading {', '.join(paths)}"):
+        reading = read_documents(paths, hidden_text=args.hidden_text)
         chunks = split(reading.documents, args.chunk_size)
     first = sorted(reading.skipped, key=lambda skipped: not skipped.whole)[:MOST_SKIPPED]
     complain(*(f"{'skipped' if skipped.whole else 'left out'}: {skipped.reason}" for skipped in first))
@@ -240,6 +269,7 @@ class Answering:
         self._args = args
         if args.settings is not None and args.settings.lower().endswith((".jsonl", ".txt", ".md", ".pdf")):
             raise UsageError(f"--settings {args.settings}: a settings file is YAML; documents go with --docs")
+        check_paths(args)
         typed = {"task": args.task, "group_by": args.group_by, "min_radius": args.min_radius, **dict(args.set)}
         try:
             saved = None if args.settings is None else load_settings(args.settings)
@@ -284,9 +314,9 @@ class Answering:
         """Read and index the documents."""
         from robustrag_integrations.corpus import Library
 
-        index, self.skipped = index_of(self._args)
+        index, trusted, self.skipped = indexes_of(self._args)
         per_source = None if self.rules.by == PASSAGE else self._args.per_source
-        self.library = Library(index, self._top_k, per_source, self.rules.by)
+        self.library = Library(index, self._top_k, per_source, self.rules.by, trusted)
 
     def load(self) -> None:
         """Load the model."""
@@ -304,6 +334,8 @@ class Answering:
                 f"--defense {method.name} needs token probabilities, which {self.model.description} does not give"
             )
         settings = self._settings if name in (None, self.defense) else {}
+        if self.library.trusted is not None and method.load().isolates:  # a search by words may find none
+            settings = {"when_empty": "ask_others", **settings}
         rules = {} if method.name in BASELINES else self.rules.given
         made: Defense = method.build(self.model, task=self.task, **rules, **settings)
         return made

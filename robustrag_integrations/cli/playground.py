@@ -7,7 +7,7 @@ from contextlib import closing
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.cli.options import add_base_url, add_docs, index_of, model_name, named_model
+from robustrag_integrations.cli.options import add_base_url, add_docs, check_paths, indexes_of, model_name, named_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, complain
 from robustrag_integrations.cli.serve import add_port, listening_on, needs, serve_until_stopped
 from robustrag_integrations.models.providers import described, takes
@@ -42,15 +42,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     about = f"may be repeated; {described('bundled')}"
     parser.add_argument("--model", action="append", type=model_name, metavar="MODEL", help=about)
     add_base_url(parser)
-    add_docs(parser, required=False)
+    add_docs(parser)
     add_port(parser, 8500)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve the page until interrupted; see the module's help text."""
     names = args.model or ["bundled"]
-    if args.embedding and not args.docs:
-        raise UsageError("--embedding goes with --docs")
+    if args.docs or args.trusted:
+        check_paths(args)
+    elif args.embedding:
+        raise UsageError("--embedding goes with --docs or --trusted")
     if args.base_url is not None and not any(takes(name, "base_url") for name in names):
         raise UsageError("--base-url: no --model here takes it")
     named = {name: named_model(name, args.base_url if takes(name, "base_url") else None) for name in names}
@@ -79,8 +81,9 @@ def _documents(args: argparse.Namespace) -> tuple[Library, State]:
     from robustrag_integrations.evaluation.data.world import asked_about, read_world, world_folder
     from robustrag_integrations.playground.state import Row, State
 
-    if args.docs:
-        return Library(index_of(args)[0], _FOUND), State()
+    if args.docs or args.trusted:
+        index, trusted, _ = indexes_of(args)
+        return Library(index, _FOUND, trusted=trusted), State()
     folder = world_folder()
     case = next(asked_about(folder))
     library = Library(BM25Index(split(read_world(folder))), _FOUND, per_source=None)

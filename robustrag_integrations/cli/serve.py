@@ -40,7 +40,7 @@ may ask. With {KEY} in the environment, clients must send it as their API key: s
 --host 0.0.0.0, and put a server with TLS in front.
 
 examples:
-  robustrag serve --docs notes/
+  robustrag serve --trusted handbook/ --docs uploads/
   {KEY}=... robustrag serve --docs notes/ --host 0.0.0.0 --port 8400
 
 exit codes: 2 wrong usage, 1 failure, 130 interrupted
@@ -48,7 +48,8 @@ exit codes: 2 wrong usage, 1 failure, 130 interrupted
 
 
 BASIC = frozenset({
-    "docs", "task", "model", "base_url", "embedding", "top_k", "min_radius", "set", "host", "port", "vanilla",
+    "docs", "trusted", "task", "model", "base_url", "embedding", "top_k", "min_radius", "set", "host", "port",
+    "vanilla",
 })  # fmt: skip
 
 

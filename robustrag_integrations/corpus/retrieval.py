@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.corpus.documents import needed
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
+TRUSTED_PASSAGES = 6  # that are read together
 _FUSION = 60  # of reciprocal rank fusion, as its authors chose it (Cormack et al., 2009)
 _WORD = r"(?u)\b\w+\b"
 # Chinese, Japanese, Thai, Lao, Burmese and Khmer, which leave no space between words.
@@ -131,16 +133,55 @@ class Library:
         top_k: number of sources that are asked; with `per_source` None, how many passages.
         per_source: maximum number of passages of one source.
         group_by: the criterion of a source.
+        trusted: an index of its own over trusted documents, whose best passages are read together; None: there are
+            none.
     """
 
     index: Index
     top_k: int = 10
     per_source: int | None = 2
     group_by: GroupBy = ORIGIN
+    trusted: Index | None = None
 
     def search(self, question: str) -> list[Passage]:
         """Return the passages that fit the question, best first."""
         return self.index.search(question, self.top_k, per_source=self.per_source, by=self.group_by)
+
+
+class Found:
+    """What is found for one question: trusted passages at once, others when they are first looked at.
+
+    Attributes:
+        trusted: the passages of the trusted documents, best first; None where there are none of these.
+    """
+
+    def __init__(
+        self, library: Library, question: str, *, given: Sequence[Passage] = (), retrieve: bool = True
+    ) -> None:
+        """Search the trusted documents. The others are those `given`, and with `retrieve` those of the library."""
+        self.trusted = None if library.trusted is None else library.trusted.search(question, TRUSTED_PASSAGES)
+        self._search = partial(library.search, question) if retrieve else lambda: []
+        self._given = tuple(given)
+        self._others: list[Passage] | None = None
+        if self.trusted is None:
+            list(self)
+
+    def __iter__(self) -> Iterator[Passage]:
+        """Yield the passages that are asked one by one."""
+        if self._others is None:
+            self._others = [*self._given, *self._search()]
+        return iter(self._others)
+
+    @property
+    def passages(self) -> list[Passage]:
+        """All passages that were looked at, the trusted ones first."""
+        return [*(self.trusted or ()), *(self._others or ())]
+
+    def of(self, defense: Any) -> dict[str, Any]:
+        """Return the passages as arguments of a defence; plain RAG reads both together."""
+        if defense.isolates:
+            return {"passages": self, "trusted": self.trusted}
+        return {"passages": [*(self.trusted or ()), *self]}
 
 
 def _in_pairs(run: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -22,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError
-from robustrag_integrations.corpus.retrieval import Library
+from robustrag_integrations.corpus.retrieval import Found, Library
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA
 from robustrag_integrations.models.base import TextModel
@@ -152,12 +153,13 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
                     raise ModelError(said.error)
                 await reply.respond(response.whole(said.text, said.usage, plain_report()))
                 return
-            searched = service.library.search if request.retrieve else lambda question: []
-            passages = [*request.documents, *await asyncio.to_thread(searched, request.question)]
+            search = partial(Found, given=request.documents, retrieve=request.retrieve)
+            found = await asyncio.to_thread(search, service.library, request.question)
+            asked = await asyncio.to_thread(found.of, defense)
             if not request.stream:
-                answer = await defense.aanswer(request.question, passages)
+                answer = await defense.aanswer(request.question, **asked)
             else:
-                async with defense.astream(request.question, passages) as pieces:
+                async with defense.astream(request.question, **asked) as pieces:
                     async for text in pieces:
                         await reply.event(response.chunk({"role": "assistant", "content": text}))
                 answer = pieces.answer
@@ -165,7 +167,7 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
             told.append(answer.text)
         undefended = defense.method.name == VANILLA.name
         notes = (*request.notes, *(["no defence: any passage may decide this answer"] if undefended else []))
-        report = report_of(answer, passages, notes)
+        report = report_of(answer, found.passages, notes)
         if not request.stream:
             await reply.respond(response.whole(answer.text, answer.spending.total, report))
             return

@@ -207,6 +207,7 @@ def report_of(answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence
     return {
         "schema": SCHEMA,
         "abstained": answer.abstained,
+        "decided_by": answer.decided_by,
         "radius": answer.radius,
         "radius_unit": answer.radius_unit,
         "warnings": [*notes, *report["warnings"]],

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.errors import ModelError, QuorumError, RobustRAGError
+from robustrag_integrations._util.errors import ModelError, QuorumError, RobustRAGError, TrustedError
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.redaction import redacted
 
@@ -63,6 +63,8 @@ def request_error(error: Exception) -> RequestError:
     _LOG.error("no answer: %s", type(error.__cause__ or error).__name__)
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         return RequestError(504, "the answer took too long; ask again later", code="timeout")
+    if isinstance(error, TrustedError):
+        return RequestError(502, "no answer: the trusted documents gave none that can be read", "trusted_failed")
     if isinstance(error, ModelError):  # without the words of the model's server, which may quote passages
         failed = str(error).partition(". ")[0] if isinstance(error, QuorumError) else "the model failed"
         return RequestError(502, f"no answer: {failed}", "model_failed")
