@@ -1,8 +1,9 @@
 """A reply's whole answer, and the key under which it is counted.
 
 A vote is a whole answer. Nothing is cut out of a reply, so that no "not", no unit and no surname is lost. A key folds
-what surely means nothing. **Two meanings never share a key**; two wordings of one meaning may have two keys, which
-costs that answer votes. So signs, units, digits and short words stay as they are, and code stays as it is altogether.
+what surely means nothing: typography, case in words, a full stop, how a date is written. **Two meanings never share a
+key**; two wordings of one meaning may have two keys, which costs that answer votes. So signs, units, digits and short
+words stay as they are. Code keeps every space and line, and so does a reply with an indented line.
 
 Every function is one of a single reply, linear in its length.
 """
@@ -15,14 +16,28 @@ from typing import Literal
 
 from robustrag_integrations._util.normalise import few_marks
 from robustrag_integrations.text.answer_text import LEAD, answer_text, unboxed
+from robustrag_integrations.text.dates import date_of
 from robustrag_integrations.text.languages import NO, VERDICTS, WORDS, YES
 
-_FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.S)
+_CODE_ALONE = re.compile(r"```[\w+-]*[ \t]*\n(?P<block>.*?)\n?```|`(?P<span>[^`]+)`\.?", re.S)
+_INDENTED = re.compile(r"\n[ \t]+\S")
 _PAIRS = [(mark, mark) for mark in ("**", '"', "'")] + [
-    (pair[0], pair[1]) for pair in ("“”", "‘’", "„“", "«»", "「」", "『』")
+    (pair[0], pair[1]) for pair in ("“”", "‘’", "„“", "„”", "«»", "»«", "「」", "『』")
 ]
 _ARTICLES = frozenset({"a", "an", "the", "An", "The"})  # "A" is a letter, a grade, a blood group
 _LAST = re.compile(r"(?<=[^\W_])[.,;。，、]+\Z")
+_EXCLAIMED = re.compile(r"[!！]+\Z")
+_FULL_WIDTH = str.maketrans(
+    {
+        code: code - 0xFEE0
+        for codes in (range(0xFF10, 0xFF1A), range(0xFF21, 0xFF3B), range(0xFF41, 0xFF5B))
+        for code in codes
+    }
+)
+_APOSTROPHE = {0x2019: "'"}  # not U+2018, which Arabic names hold where others hold U+2019
+_HYPHENS = re.compile(
+    r"(?<=[^\W_])[\u2010\u2011](?=[^\W_])|(?<=\d)[\u2012\u2013](?=\d)|(?<![^\s(<>=≤≥~≈±])\u2212(?=[$€£¥]?[.,]?\d)"
+)
 _YES, _NO = YES.union(WORDS["yes elsewhere"]), NO.union(WORDS["no elsewhere"])
 _VERDICT = re.compile(
     r"(?P<word>{})(?![\w'’])"
@@ -36,13 +51,12 @@ _VERDICT = re.compile(
 )
 _CODE = re.compile(r"(?:\A|\s)-{1,2}\w|[_/\\=|<>{}\[\]$#@~^`*]|\w\(")  # case means something there
 _SHORTEST_FOLDED = 4  # letters; of shorter words case may be all: mW and MW, US and us
-_UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
+_JOINERS = "\u200c\u200d"  # of letters and of signs, which they change
 
 
 def whole_answer(reply: str) -> str:
-    """Return a reply without its wrapping; code keeps its backticks."""
-    text = unboxed(answer_text(_visible(reply))).strip()
-    text = LEAD.sub("", text, count=1)
+    """Return a reply without its wrapping; code keeps its backticks, and its lines their indentation."""
+    text = _stripped(unboxed(answer_text(_visible(reply))))
     before = None
     while text != before:
         before = text
@@ -50,7 +64,8 @@ def whole_answer(reply: str) -> str:
             quoted = text.removesuffix(".")  # 'The answer is "Oslo FC".'
             inner = quoted[len(opening) : len(quoted) - len(closing)]
             if quoted.startswith(opening) and quoted.endswith(closing) and inner and closing not in inner:
-                text = inner.strip()
+                text = _stripped(inner)
+        text = _stripped(LEAD.sub("", text, count=1))
     return text
 
 
@@ -59,18 +74,48 @@ def key_of(answer: str) -> str | None:
 
     NFC, single spaces; off the start nothing but an article, at the end only punctuation after a letter or digit. Case
     is folded in words of four letters or more that hold no inner capital, in the first letter of a first word, and in
-    yes and no, in other languages but for words in capitals (OUI is an identifier).
+    yes and no, in other languages but for words in capitals (OUI is an identifier). Typography is folded: U+2019, a
+    minus at a number's start, a dash between digits, hyphens that do not break, full-width letters and digits, an
+    exclamation mark behind a verdict or behind words. A date is written as `2026-11-21`. Nothing of this is done to
+    code, between backticks or indented. The key of a key is that key.
     """
-    fenced = _FENCE.match(answer) or re.fullmatch(r"`([^`]+)`", answer)
-    if fenced:
-        return " ".join(unicodedata.normalize("NFC", few_marks(fenced[1])).split()) or None
-    text = " ".join(unicodedata.normalize("NFC", few_marks(answer)).split())
+    answer = unicodedata.normalize("NFC", few_marks(answer))
+    if alone := _CODE_ALONE.fullmatch(answer.strip()):
+        code = alone["block"] if alone["span"] is None else alone["span"]
+        if not code.strip():
+            return None
+        return code if "`" not in code and _key(code) == code else f"```\n{code}\n```"
+    return _key(answer)
+
+
+def _key(answer: str) -> str | None:
+    answer = _stripped(answer)
+    if "`" in answer or _INDENTED.search(answer):
+        return answer or None
+    text = " ".join(_plain(answer).split())
     words = _LAST.sub("", text).split(" ")
-    if len(words) > 1 and words[0] in _ARTICLES:
+    if words[-1][-1:] in ("!", "！") and _is_exclaimed(words):
+        words[-1] = _EXCLAIMED.sub("", words[-1])
+    while len(words) > 1 and words[0] in _ARTICLES:
         words = words[1:]
+    if date := date_of(" ".join(words)):
+        return date
     if not _CODE.search(text):
         words = [_folded(word, first=place == 0 < len(words) - 1) for place, word in enumerate(words)]
     return unicodedata.normalize("NFC", " ".join(words)) or None
+
+
+def _plain(text: str) -> str:
+    """Return a text with the typography that means nothing folded."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _HYPHENS.sub("-", text.translate(_FULL_WIDTH).translate(_APOSTROPHE)))
+
+
+def _is_exclaimed(words: list[str]) -> bool:
+    """True if an exclamation mark at the end is no part of an answer: behind yes or no, or at least two words."""
+    plain = [_EXCLAIMED.sub("", word) if word is words[-1] else word for word in words]
+    return plain[0].casefold() in VERDICTS if len(words) == 1 else all(map(str.isalpha, plain))
 
 
 def verdict_of(answer: str) -> Literal["yes", "no"] | None:
@@ -94,8 +139,27 @@ def _folded(word: str, *, first: bool) -> str:
     return word[0].lower() + word[1:] if first and len(letters) > 1 else word
 
 
+def _stripped(text: str) -> str:
+    """Return a text without space around it, but the indentation of its first line where others are indented."""
+    return text.rstrip().lstrip("\r\n") if _INDENTED.search(text.strip()) else text.strip()
+
+
 def _visible(text: str) -> str:
-    """Return a text without control characters and marks of direction; joiners of letters stay."""
+    """Return a text without invisible characters between letters; elsewhere they, and control characters, are spaces.
+
+    So "30\\r60" is not 3060. Joiners of letters stay.
+    """
     if text.isascii() and text.isprintable():
         return text
-    return "".join([c for c in text if c in "\n\t\u200c\u200d" or unicodedata.category(c) not in _UNSEEN])
+    kept: list[str] = []
+    hidden = False
+    for character in text:
+        category = unicodedata.category(character)
+        if category == "Cf" and character not in _JOINERS:
+            hidden = True
+            continue
+        if hidden and kept and not (kept[-1].isalpha() and character.isalpha()):
+            kept.append(" ")
+        hidden = False
+        kept.append(" " if category in ("Cc", "Cs") and character not in "\n\t" else character)
+    return "".join(kept)

@@ -13,11 +13,12 @@ from typing import Any
 from robustrag_integrations.text.reasoning import parts_of
 
 LEAD = re.compile(
-    r"\A[*_]{0,2}(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)"
-    r"[*_]{0,2}[: ]*",
+    r"\A[*_]{0,2}(?:(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer(?: is\b| ?:)"
+    r"|(?:antwort|réponse|respuesta|risposta|resposta|odpowiedź|antwoord|svar|ответ|відповідь|cevap|답|정답|답변"
+    r"|答案|答え|回答|答) ?[:：])[*_]{0,2}[:： ]*",
     re.I,
 )
-"""The words before an answer: "The answer is", "**Final answer:**"."""
+"""The words before an answer: "The answer is", "**Final answer:**", "Antwort:"; "Answer island" is one."""
 
 _FENCED = re.compile(r"\s*```[\w+-]{0,20}[ \t]*\n(.*?)\n?[ \t]*```\s*", re.S)
 _LONGEST_JSON = 20_000  # characters
