@@ -153,13 +153,17 @@ def _visible(text: str) -> str:
         return text
     kept: list[str] = []
     hidden = False
-    for character in text:
+    for character in text.replace("\r\n", "\n"):
         category = unicodedata.category(character)
         if category == "Cf" and character not in _JOINERS:
             hidden = True
             continue
-        if hidden and kept and not (kept[-1].isalpha() and character.isalpha()):
+        if hidden and kept and not (_is_letter(kept[-1]) and _is_letter(character)):
             kept.append(" ")
         hidden = False
         kept.append(" " if category in ("Cc", "Cs") and character not in "\n\t" else character)
     return "".join(kept)
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalpha() or unicodedata.category(character)[0] == "M"

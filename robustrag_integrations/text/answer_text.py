@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any
 
+from robustrag_integrations.text.languages import WORDS
 from robustrag_integrations.text.reasoning import parts_of
 
 LEAD = re.compile(
@@ -26,8 +27,8 @@ _ANSWER_KEYS = (
     "answer", "final_answer", "finalanswer", "final", "short_answer", "response", "result", "output", "value",
     "antwort", "réponse", "reponse", "respuesta", "risposta", "resposta", "odpowiedź", "ответ", "答案", "答え", "回答",
 )  # fmt: skip
-_LOOSE_KEYS = frozenset(["final", "response", "result", "output", "value"])  # alone; beside others they are data
-_ASIDE_KEYS = ("reason", "think", "thought", "explan", "confiden", "source", "quote", "note", "citation", "evidence")
+_ASIDE, _OF_ASIDE = frozenset(WORDS["asides"]), frozenset(WORDS["asides hold"])
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _TAGGED = re.compile(r"\s*<(answer|final_answer)>((?:(?!</?\1>).)*)</\1>\s*", re.I | re.S)
 _BOXED = re.compile(r"\${0,2}\\(?:boxed|fbox)\s*\{")
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox)\s*\{([^{}]{0,500})\}")
@@ -83,21 +84,35 @@ def _closing_brace(text: str, start: int) -> int:
 
 
 def _json_answer(text: str) -> str | None:
-    """Return the answer of a text that is a JSON object with a key for it; None where the object itself is."""
+    """Return the answer of a text that is a JSON object of one answer and asides; None where the object itself is it.
+
+    What else stands beside it may be a unit, a currency, a condition.
+    """
     fenced = _FENCED.fullmatch(text) if "```" in text else None
     inner = (fenced[1] if fenced else text).strip()
     if not (inner.startswith("{") and inner.endswith("}")) or len(inner) > _LONGEST_JSON:
         return None
     try:
-        value = json.loads(inner)
+        value = json.loads(inner, object_pairs_hook=_once, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
         return None
-    keys = {str(key).strip().casefold().replace(" ", "_"): key for key in value}
-    name = next((name for name in _ANSWER_KEYS if name in keys), None)
-    others = [n for n in keys if n not in _ANSWER_KEYS and not any(aside in n for aside in _ASIDE_KEYS)]
-    if name is None or (others and name in _LOOSE_KEYS):
+    names = {re.sub(r"[\W_]+", "_", _CAMEL.sub("_", name.strip())).casefold(): name for name in value}
+    answers = [name for name in names if name in _ANSWER_KEYS]
+    if len(answers) != 1 or len(names) != len(value) or not all(map(_is_aside, names.keys() - answers)):
         return None
-    return _plain(value[keys[name]])
+    return _plain(value[names[answers[0]]])
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key stands twice")
+    return dict(pairs)
+
+
+def _is_aside(name: str) -> bool:
+    """True for what may stand beside an answer: "reasoning", "sourceId"; not for "source_currency"."""
+    words = set(name.split("_"))
+    return bool(words & _ASIDE) and words <= _ASIDE | _OF_ASIDE
 
 
 def _plain(value: Any) -> str | None:

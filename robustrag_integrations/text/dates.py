@@ -10,12 +10,13 @@ from robustrag_integrations.text.languages import WORDS
 _MONTHS = {name: place % 12 + 1 for place, name in enumerate(WORDS["months"])}
 _MONTH = rf"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|º|\.)?"
+_YEAR = r"(?P<year>\d{4})"
 _FORMS = [
     re.compile(form, re.I)
     for form in (
         r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})",
-        rf"{_DAY} (?:of |de )?{_MONTH}(?:,?(?: de| del)? (?P<year>\d{{4}})(?: года| г\.| р\.| r\.)?)?",
-        rf"{_MONTH} {_DAY}(?:,? (?P<year>\d{{4}}))?",
+        rf"(?:le |el |il |den )?{_DAY} (?:of |de )?{_MONTH}(?:,?(?: de| del)? {_YEAR}(?: года| г\.?| р\.?| r\.?)?)?",
+        rf"{_MONTH} {_DAY}(?:,? {_YEAR})?",
         r"(?:(?P<year>\d{4}) ?[年년] ?)?(?P<month>\d{1,2}) ?[月월] ?(?P<day>\d{1,2}) ?[日일号]",
     )
 ]

@@ -21,10 +21,34 @@ from robustrag_integrations.text.answer_text import answer_text, unboxed
         ('{"answer": 4608}', "4608"),
         ('{"answer": null}', ""),
         ("{not json}", "{not json}"),
+        ('{"answer": 1.50, "sourceId": "a.md", "chain-of-thought": "..."}', "1.50"),
+        ('{"Antwort": "Oslo", "Begründung": "Es steht dort."}', "Oslo"),
     ],
 )
 def test_the_answer_is_taken_out_of_what_a_model_sends(reply: str, answer: str) -> None:
     assert answer_text(reply) == answer
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        '"unit": "mg"',
+        '"currency": "NOK"',
+        '"source_currency": "NOK"',
+        '"resource": "x"',
+        '"quota": 3',
+        '"negated": true',
+        '"note": "for members"',
+        '"value": 6',
+        '"answer": 6',
+        '"Answer": 6',
+        '"question": "How much?"',
+        '"if": "asked"',
+    ],
+)
+def test_an_object_with_more_than_asides_beside_its_answer_stays_whole(beside: str) -> None:
+    reply = f'{{"answer": 5, "reason": "x", {beside}}}'
+    assert answer_text(reply) == reply
 
 
 @pytest.mark.parametrize(
