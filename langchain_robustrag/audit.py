@@ -17,6 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 
 from langchain_robustrag.callbacks import REPORT_EVENT
+from langchain_robustrag.messages import MARK, mark_of
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, parts_of, records_in
 from robustrag_integrations.audit.findings import Finding
@@ -110,6 +111,9 @@ class IsolationAudit(BaseCallbackHandler):
             self._begin(serialized, kwargs)
             self._audit.add(hosted_tool(found, *self._path(kwargs["run_id"])[:2]))
         for prompt in messages:
+            for message in prompt:
+                if (mark := mark_of(message)) and message.text != mark["for_prompt"]:
+                    self._audit.keep_from_prompts([message.text])
             self._look(serialized, [text for m in prompt for text in _texts_of(m)], kwargs)
 
     def on_llm_start(self, serialized: Any, prompts: list[str], **kwargs: Any) -> None:
@@ -244,8 +248,9 @@ def _pieces_of(prompt: Prompt) -> list[str]:
 
 
 def _texts_of(message: BaseMessage) -> Iterator[str]:
-    """Return all text of a message that a model may be shown."""
-    return texts_in([message.content, getattr(message, "tool_calls", None), message.additional_kwargs])
+    """Return all text of a message that a model may be shown. Nothing reads our own mark to it."""
+    extra = {name: value for name, value in message.additional_kwargs.items() if name != MARK}
+    return texts_in([message.content, getattr(message, "tool_calls", None), extra])
 
 
 def _is_robust(output: Any) -> bool:

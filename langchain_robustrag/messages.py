@@ -19,26 +19,27 @@ from robustrag_integrations.answers.citations import last_mention
 
 MARK = "robustness"
 _PROVIDER = "robustrag"
+_KEPT = ("for_prompt", "radius", "abstained", "decided_by")  # of a mark in a prompt: no word that a source chose
 
 
 def answer_fields(text: str, answer: RobustAnswer) -> dict[str, Any]:
     """Return the fields of a message with this text besides its content.
 
-    `additional_kwargs["robustness"]` has `answer` (without markers), `for_prompt`, `decided_by`, `radius`, `abstained`,
-    the `origins` that support it, and `citations`, the `annotations` of the message's one block of text
-    (`content_blocks`).
+    `additional_kwargs["robustness"]` has `answer` (without markers), `for_prompt`, `radius`, `abstained`, `decided_by`,
+    the `origins` that support it, and `citations`, the `annotations` of its one block of text (`content_blocks`).
     """
-    citations = _citations(text, answer)
     told = {
         "answer": answer.text,
-        "for_prompt": answer.for_prompt().text,
-        "decided_by": answer.decided_by,
-        "radius": answer.radius,
-        "abstained": answer.abstained,
+        **_mark(answer),
         "origins": list(dict.fromkeys(name for c in answer.citations for name in c.origins or c.passage_ids)),
-        "citations": citations,
+        "citations": _citations(text, answer),
     }
     return {"additional_kwargs": {MARK: told}, "response_metadata": {"model_provider": _PROVIDER}}
+
+
+def _mark(answer: RobustAnswer) -> dict[str, Any]:
+    known = (answer.for_prompt().text, answer.radius, answer.abstained, answer.decided_by)
+    return dict(zip(_KEPT, known, strict=True))
 
 
 def answer_message(text: str, answer: RobustAnswer, id: str | None = None) -> AIMessage:
@@ -47,7 +48,7 @@ def answer_message(text: str, answer: RobustAnswer, id: str | None = None) -> AI
 
 
 def history_message(answer: RobustAnswer) -> AIMessage:
-    """Return an answer as a chat history holds it: with a text that prompts may hold, an abstention for any other.
+    """Return an answer as a chat history holds it: with a text that prompts may hold, and no name of a source.
 
     Examples:
         ```python
@@ -61,7 +62,7 @@ def history_message(answer: RobustAnswer) -> AIMessage:
         ```
     """
     said = answer.for_prompt()
-    return answer_message(said.text, said)
+    return AIMessage(said.text, additional_kwargs={MARK: _mark(said)})
 
 
 def mark_of(message: object) -> Mapping[str, Any] | None:
@@ -84,17 +85,24 @@ def is_trusted(message: BaseMessage) -> bool:
     """True if no untrusted source chose a word of a message of ours as prompts hold it: a trusted answer, or one that
     is an abstention there."""
     mark = mark_of(message)
-    if mark is None or "answer" not in mark or message.text not in (mark["answer"], mark["for_prompt"]):
+    if mark is None or "decided_by" not in mark:
         return False
-    return mark.get("decided_by") == "trusted" or bool(mark.get("abstained")) or mark["for_prompt"] != mark["answer"]
+    answer, held = mark.get("answer", mark["for_prompt"]), mark["for_prompt"]
+    if message.text not in (answer, held):
+        return False
+    return mark["decided_by"] == "trusted" or bool(mark.get("abstained")) or held != answer
 
 
 def _for_prompt(message: BaseMessage) -> BaseMessage:
     mark = mark_of(message)
-    if mark is None or (len(mark) == 1 and message.content == mark["for_prompt"]):
+    if mark is None:
         return message
-    extra = {**message.additional_kwargs, **marked(mark["for_prompt"])}
-    return message.model_copy(update={"content": mark["for_prompt"], "additional_kwargs": extra})
+    kept = {name: mark[name] for name in _KEPT if name in mark}
+    if mark.get("answer", held := mark["for_prompt"]) != held:
+        kept |= {"radius": 0, "abstained": True, "decided_by": None}
+    if kept == mark and message.content == held:
+        return message
+    return message.model_copy(update={"content": held, "additional_kwargs": {**message.additional_kwargs, MARK: kept}})
 
 
 def _citations(text: str, answer: RobustAnswer) -> list[Citation]:

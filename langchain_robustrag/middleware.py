@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.tools import BaseTool
 from langchain_core.tools.retriever import RetrieverInput
@@ -36,6 +36,7 @@ from langchain_robustrag.tool import (
 from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations._util.extras import missing
 from robustrag_integrations.audit.hosted import hosted_result, hosted_tools
+from robustrag_integrations.text.prompts import ABSTENTION
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -65,7 +66,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     middleware, but what a failed tool says is withheld.
 
     So are tool messages in the conversation that it did not make: those of an old thread hold whatever an undefended
-    tool returned. Answers of ours that were for people are abstentions there.
+    tool returned; and what the agent said once it had read them. Answers of ours for people are abstentions there.
 
     Tools that the provider runs (web search, say) pass no middleware: an agent that has one is refused with a
     `ValueError` when it first asks its model, and a result of one that comes back anyway with an `UndefendedError`.
@@ -107,7 +108,10 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Withhold what earlier runs left in the conversation from everything that reads the state, summaries too."""
         said = state["messages"]
-        changed = [new for old, new in zip(said, self._for_prompts(said), strict=True) if new.content != old.content]
+        pairs = zip(said, self._for_prompts(said), strict=True)
+        changed = [
+            new for old, new in pairs if (new.content, mark_of(new) is None) != (old.content, mark_of(old) is None)
+        ]
         return {"messages": changed} if changed else None
 
     def wrap_model_call(
@@ -174,10 +178,18 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         return request.override(messages=self._for_prompts(request.messages))
 
     def _for_prompts(self, messages: Sequence[Any]) -> list[Any]:
-        """Return a conversation as the model may read it."""
-        return [
-            _not_ours(m) if isinstance(m, ToolMessage) and not self._passes(m) else m for m in for_prompts(messages)
-        ]
+        """Return a conversation as the model may read it.
+
+        What the agent said after a result that is withheld may be that result's words, and is withheld with it.
+        """
+        held, swayed = [], False
+        for message in for_prompts(messages):
+            if isinstance(message, ToolMessage) and not self._passes(message):
+                message, swayed = _not_ours(message), True
+            elif swayed and isinstance(message, AIMessage) and not mark_of(message):
+                message = _swayed(message)
+            held.append(message)
+        return held
 
     def _passes(self, message: ToolMessage) -> bool:
         """True for a result that is ours or passes unread, and for one that no tool gave.
@@ -311,6 +323,13 @@ def _not_ours(message: ToolMessage) -> ToolMessage:
         id=message.id,
         additional_kwargs=marked(text),
     )
+
+
+def _swayed(message: AIMessage) -> AIMessage:
+    """Return what an agent said after such a result without its words and arguments; its calls stay answered."""
+    text = ABSTENTION if message.text else ""
+    calls = [{**call, "args": {}} for call in message.tool_calls]
+    return AIMessage(text, id=message.id, name=message.name, tool_calls=calls, additional_kwargs=marked(text))
 
 
 def _unread(call: _ToolCall, result: Any, error: Exception) -> ToolMessage:

@@ -106,15 +106,18 @@ class Audit:
         if not said.abstained:
             self.allow(said.text)
         told = [answer.text] if said.text != answer.text and not is_abstention(answer.text) else []
-        told = [folded(text) for text in (*told, listed(answer.citations))]
+        self.keep_from_prompts([*told, listed(answer.citations)], [other.text for other in answer.dissent])
+
+    def keep_from_prompts(self, texts: Iterable[str], in_part: Iterable[str] = ()) -> None:
+        """Register texts for people, which no prompt may hold, and texts of which none may hold thirty characters."""
         with self._lock:
-            before = [folded(answer.query), *self._earlier]
-            for text in told:
+            whole, parts = list(map(folded, texts)), list(map(folded, in_part))
+            for text in whole:
                 if len(text) >= SHORTEST or (
-                    len(text) >= _FEWEST and not any(_words_in(text, prompt) for prompt in before)
+                    len(text) >= _FEWEST and not any(_words_in(text, earlier) for earlier in self._earlier)
                 ):
                     self._for_people.append(text)
-            for text in (*told, *(folded(other.text) for other in answer.dissent)):
+            for text in (*whole, *parts):
                 if len(text) >= SHORTEST:
                     self._add((("answer", text), text), "")
 
