@@ -11,7 +11,7 @@ from langchain_core.prompts import BasePromptTemplate
 
 from langchain_robustrag.callbacks import Heard
 from langchain_robustrag.messages import for_prompts, is_trusted, mark_of
-from langchain_robustrag.prompts import as_text
+from langchain_robustrag.prompts import as_text, shown_names
 from robustrag_integrations._util.words import conversation_warnings
 
 QUESTION_KEYS = ("input", "question", "query")
@@ -29,6 +29,14 @@ def under_every_name(inputs: Mapping[str, Any], chosen: Question | None = None) 
     """Return inputs with the question under every name by which a prompt may ask for it, unless it is `chosen`."""
     known = usual_question(inputs) if chosen is None else None
     return dict(inputs) if known is None else {**question_inputs(known), **inputs}
+
+
+def asking_alone(inputs: dict[str, Any], prompt: BasePromptTemplate[Any]) -> dict[str, Any]:
+    """Return inputs that ask the question as it stands alone, if they have it and the prompt shows no conversation."""
+    alone, shown = inputs.get(STANDALONE), shown_names(prompt) - {"query"}  # which is a text anyway
+    if not isinstance(alone, str) or not alone.strip() or shown & history_names(inputs):
+        return inputs
+    return {**inputs, **question_inputs(alone)}
 
 
 def find_question(

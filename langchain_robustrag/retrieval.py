@@ -17,12 +17,10 @@ from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
 from langchain_robustrag.documents import Later
 from langchain_robustrag.language_models import AnyModel
-from langchain_robustrag.prompts import shown_names
 from langchain_robustrag.questions import (
     STANDALONE,
+    asking_alone,
     find_question,
-    history_names,
-    question_inputs,
     standing_alone,
     under_every_name,
     with_history_for_prompts,
@@ -139,10 +137,8 @@ class _Call:
         question = self._answering.question
         asked = under_every_name(self._inputs, question)
         if question is None and (alone := standing_alone(self._inputs, self._heard)) is not None:
-            self._found[STANDALONE] = asked[STANDALONE] = alone
-            shown = shown_names(self._answering.prompt) - {"query"}
-            if not shown & history_names(self._inputs):  # which is a text anyway
-                asked |= question_inputs(alone)
+            self._found[STANDALONE] = alone
+            asked = asking_alone({**asked, STANDALONE: alone}, self._answering.prompt)
         if self._chain.trusted_retriever is None:
             return {**asked, self._name: documents}
         retriever = self._chain.retriever

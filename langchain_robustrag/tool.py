@@ -20,7 +20,7 @@ from langchain_robustrag.chain import RobustOptions, create_reporting_chain
 from langchain_robustrag.documents import Later
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.messages import answer_message, marked
-from langchain_robustrag.questions import question_inputs, under_every_name
+from langchain_robustrag.questions import asking_alone, question_inputs, under_every_name
 from langchain_robustrag.retrieval import check_retriever
 from robustrag_integrations.answers.answer import WITHHELD, RobustAnswer, as_answer
 from robustrag_integrations.audit.canaries import trusted_retrieval
@@ -42,10 +42,10 @@ def create_robust_node(
     """Create a LangGraph node that answers from the documents in the graph's state.
 
     The state holds the documents (as `context`, or `document_variable_name`; trusted ones as `trusted_context`) and the
-    question (as `input`, `question`, `query` or `messages`, or whatever `question` says); the prompt may ask for it by
-    the first three of these names. It writes the answer, and under `robustness` the report, a `RobustAnswer.to_dict()`,
-    which a checkpointer can store. With `stream_mode="messages"` the answer is streamed and what single groups say is
-    not.
+    question (as `input`, `question`, `query` or `messages`, or whatever `question` says; condensed from a conversation,
+    as `standalone_question`); the prompt may ask for it by the first three of these names. It writes the answer, and
+    under `robustness` the report, a `RobustAnswer.to_dict()`, which a checkpointer can store. With
+    `stream_mode="messages"` the answer is streamed and what single groups say is not.
 
     Args:
         llm: see `create_robust_documents_chain`.
@@ -64,7 +64,8 @@ def create_robust_node(
 
     def inputs(state: Any) -> dict[str, Any]:
         given = dict(state) if isinstance(state, Mapping) else dict(vars(state))  # a dataclass or a pydantic model
-        return under_every_name(given, answering.question)
+        named = under_every_name(given, answering.question)
+        return named if answering.question is not None else asking_alone(named, answering.prompt)
 
     def update(answered: dict[str, Any], shown: ShownMessage) -> dict[str, Any]:
         answer, report = answered["answer"], answered["robustness"]

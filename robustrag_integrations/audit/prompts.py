@@ -100,6 +100,7 @@ class Audit:
         """
         answer = as_answer(report)
         self.allow(answer.query)
+        self._earlier.append(folded(answer.query))
         if answer.evidence.get("answered_from") == "conversation":  # nothing of a document is in it
             return
         said = answer.for_prompt()
