@@ -20,7 +20,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrou
 
 from langchain_robustrag.audit import announced
 from langchain_robustrag.callbacks import NOSTREAM, in_loop, without_tokens
-from langchain_robustrag.language_models import Traits
+from langchain_robustrag.language_models import Traits, wrapped_models
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import Structured
@@ -28,7 +28,7 @@ from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.base import Response, limit_among
 from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import CallLimits, checked_timeout
 from robustrag_integrations.models.reply import Piece
@@ -102,6 +102,12 @@ class LangChainModel(CalledModel):
     def repeats(self) -> Repeats:
         """The model's reproducibility, by its settings."""
         return self._traits.repeats
+
+    @property
+    def limit(self) -> str | None:
+        """The model's own argument."""
+        fields = (getattr(type(model), "model_fields", ()) for model, _ in wrapped_models(self._asked))
+        return limit_among(name for names in fields for name in names)
 
     def _invoke(self, call: Call) -> Response:
         asking, value = self._asking(call)

@@ -373,6 +373,7 @@ class RobustDocuments(OneRun[Any]):
             getattr(model, "codec", None),
             lambda: model.warnings,
             repeats=lambda: model.repeats,
+            limit=getattr(model, "limit", None),
             accept_sampling=self.calls.accept_sampling,
             markers=self.citation_markers,
             for_prompt=self.reader == "model",

@@ -29,7 +29,7 @@ from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.answers.determinism import Repeats, checked_samples
-from robustrag_integrations.models.base import Response, Role, Until, not_asked
+from robustrag_integrations.models.base import Response, Role, Until, limit_among, not_asked
 from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, checked_timeout, is_busy
 from robustrag_integrations.models.reply import Piece
@@ -133,6 +133,12 @@ class LLMModel(CalledModel):
         if temperature is None and "temperature" in type(llm).model_fields:
             return Repeats("samples", "no temperature is set, and most servers then sample")
         return Repeats()
+
+    @property
+    def limit(self) -> str | None:
+        """The LLM's own argument."""
+        llm = self._llm
+        return llm.model.limit if isinstance(llm, TextModelLLM) else limit_among(type(llm).model_fields)
 
     def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """Ask all prompts at once, each fitted to the window by itself, in threads that keep spans and contexts."""

@@ -370,6 +370,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._local.codec if self._local is not None else None,
             self._caveats,
             repeats=lambda: self._model.repeats,
+            limit=getattr(self._model, "limit", None),
             accept_sampling=self._calls.accept_sampling,
             markers=self._markers,
             for_prompt=self._reader == "model",

@@ -15,11 +15,12 @@ A certificate asks more: not about the texts that came, but about all texts that
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from robustrag_integrations.counting.plurality import Count, Rule, possible_winners
 from robustrag_integrations.replies.keys import key_of, whole_answer
+from robustrag_integrations.text.prompts import Prompt, PromptTemplate
 
 ABSTAINS = None  # in place of a vote
 
@@ -32,13 +33,13 @@ class Vote:
     text: str = field(compare=False)
 
 
-def isolate(question: str, sources: Mapping[str, str]) -> list[str]:
+def isolate(template: PromptTemplate, question: str, texts: Iterable[str]) -> list[Prompt]:
     """Return one prompt per source, with that source's text and nothing of the others.
 
     Theorem: a prompt is a function of the question and of one text. So replacing r texts changes at most r prompts, and
     with a model that gives equal replies to equal prompts at most r replies.
     """
-    return [f"{text}\n\nQuestion: {question}\nAnswer:" for text in sources.values()]
+    return [template.render(context=text, query=question) for text in texts]
 
 
 def vote(reply: str) -> Vote | None:
@@ -54,7 +55,16 @@ def vote(reply: str) -> Vote | None:
 def count(votes: Iterable[Vote | None], rule: Rule) -> Count[str]:
     """Count votes: the key that most sources give wins, with `rule.min_support` of them and its share of the answers.
 
-    A tie is no answer. Abstentions and failures are for nothing and against nothing.
+    A tie is no answer, and abstentions and failures are ignored. `radius()` of the count is the largest r such that the
+    same key wins, whatever any r of the sources say instead; 0 without a winner, as who disagrees can be brought to
+    agree.
+
+    Theorem: let the winner have a votes and another key b, or 0 for one that nobody gives. A replaced source takes a
+    vote from the winner and gives one to the other key at worst: the lead a - b falls by 2 if that source was for the
+    winner, by 1 if it was for neither, by 0 if it was for the other. So the r sources with the largest fall are the
+    worst ones, and the winner stays as long as every lead stays above 0, a - r reaches `min_support`, and so on for the
+    share and for verdicts: all are sums over the sources, and none asks which sets of sources there are
+    (`counting/linear_forms.py`).
     """
     return Count(tuple(None if one is ABSTAINS else one.key for one in votes), rule)
 
@@ -69,20 +79,6 @@ def commonest(written: Mapping[str, int]) -> str:
     return min(written, key=lambda text: (-written[text], len(text), text))
 
 
-def radius(counted: Count[str]) -> int:
-    """Return the largest r such that the same key wins, whatever any r of the sources say instead.
-
-    Theorem: let the winner have a votes and another key b, or 0 for one that nobody gives. A replaced source takes a
-    vote from the winner and gives one to the other key at worst: the lead a - b falls by 2 if that source was for the
-    winner, by 1 if it was for neither, by 0 if it was for the other. So the r sources with the largest fall are the
-    worst ones, and the winner stays as long as every lead stays above 0, a - r reaches `min_support`, and so on for the
-    share: all are sums over the sources, and none asks which sets of sources there are (`counting/linear_forms.py`).
-
-    0 without a winner: who disagrees can be brought to agree.
-    """
-    return counted.radius()
-
-
 def possible(votes: Sequence[Vote | None], corrupted: int, rule: Rule) -> set[str | None] | None:
     """Return the keys that can win beside so many corrupted sources; None among them for no answer.
 
@@ -95,16 +91,6 @@ def possible(votes: Sequence[Vote | None], corrupted: int, rule: Rule) -> set[st
     return None if anything else {*winners, *([None] if no_answer else [])}
 
 
-def answer(
-    question: str, sources: Mapping[str, str], model: Callable[[str], str], rule: Rule
-) -> tuple[str | None, int]:
-    """Ask about every source alone; return the agreed answer, None for none, and its radius."""
-    votes = [vote(model(prompt)) for prompt in isolate(question, sources)]
-    counted = count(votes, rule)
-    text = None if counted.winner is None else commonest(wordings(votes, counted.winner))
-    return text, radius(counted)
-
-
 def main() -> None:
     """Ask a model that believes what it reads about eight pages, of which more and more are planted."""
     question, honest = "Who runs the mill?", ["Anna Lind runs the mill.", "The mill is run by Anna Lind."] * 4
@@ -113,10 +99,13 @@ def main() -> None:
         return "Eve Moor" if "Eve Moor" in prompt else "Anna Lind" if "Anna Lind" in prompt else ""
 
     rule = Rule(min_support=2, one_in=4)
+    template = PromptTemplate("", "{context}\n\nQuestion: {query}\nAnswer:", ("context", "query"))
     for planted in range(6):
         texts = ["Eve Moor runs the mill."] * planted + honest[planted:]
-        found, holds = answer(question, {f"page {i}": text for i, text in enumerate(texts)}, model, rule)
-        print(f"{planted} of {len(texts)} pages planted: {found}, whatever any {holds} of them say")
+        votes = [vote(model(prompt.text)) for prompt in isolate(template, question, texts)]
+        counted = count(votes, rule)
+        found = None if counted.winner is None else commonest(wordings(votes, counted.winner))
+        print(f"{planted} of {len(texts)} pages planted: {found}, whatever any {counted.radius()} of them say")
     votes = [vote(model(text)) for text in honest]
     for corrupted in (1, len(votes), len(votes) + 1):
         keys = possible(votes, corrupted, rule)

@@ -93,7 +93,7 @@ def score(answer: RobustAnswer, row: dict[str, Any]) -> dict[str, Any]:
         "right": right,
         "hijacked": int(contains_answer(text, [row["incorrect"]]) > 0),
         "abstained": int(answer.abstained),
-        "told": int(not answer.abstained and answer.text.startswith("No two sources agree")),
+        "told": int(answer.abstained and answer.text != answer.abstention),
         "decided_by": answer.decided_by,
         "trusted": answer.trusted and answer.trusted.status,
         "radius": answer.radius,

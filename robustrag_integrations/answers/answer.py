@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
@@ -14,25 +14,25 @@ from robustrag_integrations._util.words import (
     radius_in_words,
     repeats_in_words,
 )
-from robustrag_integrations.answers.citations import Citation, listed, marked_text, shown_origin
+from robustrag_integrations.answers.citations import Citation, listed, marked_text
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
 from robustrag_integrations.answers.links import without_links
+from robustrag_integrations.answers.telling import LONGEST, Item, told
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage
 from robustrag_integrations.text.prompts import ABSTENTION
 
 if TYPE_CHECKING:
     from robustrag_integrations.grouping.passages import Passage
 
-GroupStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "copy", "not_asked"]
+GroupStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "copy", "not_asked", "cut"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
 
 SCHEMA = "robustrag/answer/1"
 ASK_SCHEMA = "robustrag/ask/1"
 ANSWERING: tuple[GroupStatus, ...] = ("supports", "variant", "differs", "unsure")  # statuses of groups that answer
 _MOST_SHOWN = 10  # dissenting answers in `explain()`
-_MOST_TOLD = 5  # answers in the text that tells of a disagreement
-_MOST_NAMED = 3  # origins of one
-LONGEST_SHOWN = 300  # characters of one source's reply
+_MOST_LINES = 60  # of an answer
+LONGEST_SHOWN = 300  # characters of one source's reply in one line
 T = TypeVar("T")
 
 Reader = Literal["people", "model"]  # who reads an answer
@@ -64,7 +64,8 @@ class GroupReport:
         origins: the origins of its passages, as their metadata spells them, without repeats.
         status: `supports`: its answer is the one that is shown; `variant`: a longer or shorter form of it, counted
             apart; `differs`: it answers something else; `unsure`: the same, of which the model is unsure, or an answer
-            that does not count for that reason; `abstained`; `failed` (counted as an abstention); a `copy` of another
+            that does not count for that reason; `abstained`; `failed` (counted as an abstention); `cut` at its limit of
+            tokens (the same, but it may have said something); a `copy` of another
             group's text with the same reply, which counts once; or `not_asked`, or cancelled, as the others decided.
         response: its isolated response. For decoding aggregation: the answer up to where this group would have gone
             on differently, and its own next token.
@@ -377,35 +378,40 @@ class RobustAnswer:
         return self._answers_of(("variant",))
 
     def _answers_of(self, statuses: Sequence[GroupStatus]) -> tuple[Dissent, ...]:
+        found = [
+            Dissent(
+                _words(groups[0]), len(groups), tuple(g.index for g in groups), _sources(groups), _are_unsure(groups)
+            )
+            for groups in self._alike(statuses)
+        ]
+        return tuple(sorted(found, key=lambda dissent: -dissent.support))
+
+    def _alike(self, statuses: Sequence[GroupStatus]) -> list[list[GroupReport]]:
+        """Return the groups of these statuses by what they say, in order."""
         alike: dict[object, list[GroupReport]] = {}
         for group in self.groups:
             if group.status in statuses:
                 alike.setdefault(group.keywords or group.words or group.response, []).append(group)
-        if not alike:
-            return ()
-        found = []
-        for groups in alike.values():
-            dissent = Dissent(
-                _words(groups[0]),
-                len(groups),
-                tuple(g.index for g in groups),
-                tuple(dict.fromkeys(name for g in groups for name in g.origins or g.passage_ids)),
-                all(g.status == "unsure" for g in groups),
-            )
-            found.append(dissent)
-        return tuple(sorted(found, key=lambda dissent: -dissent.support))
+        return [*alike.values()]
 
-    def telling(self, said: str, told: Sequence[Dissent] | None = None) -> RobustAnswer:
-        """Return the abstention whose text tells people what sources say, after `said`; itself where none says any.
+    def telling(
+        self, *, disagree: bool = False, only: Collection[int] | None = None, longest: int = LONGEST
+    ) -> RobustAnswer:
+        """Return the abstention whose text tells people who says what (`answers/telling.py`); itself where none does.
 
-        `told` are the answers to tell; all for None.
+        Args:
+            disagree: True if two of these answers contradict each other.
+            only: the indices of the groups whose answers are told; None for all.
+            longest: characters of one answer.
         """
-        listed = self.dissent if told is None else tuple(told)
-        if not self.abstained or not listed:
-            return self
-        shown = "; ".join(map(_told, listed[:_MOST_TOLD]))
-        more = f"; and {len(listed) - _MOST_TOLD} more" if len(listed) > _MOST_TOLD else ""
-        return replace(self, text=f"{said}: {shown}{more}")
+        items = [
+            Item("\n".join(groups[0].words) or groups[0].response or "", _sources(groups), _are_unsure(groups))
+            for groups in self._alike(("differs", "unsure"))
+            if only is None or groups[0].index in only
+        ]
+        cut = sum(group.status == "cut" for group in self.groups)
+        text = told(items, disagree=disagree, cut=cut, longest=longest) if self.abstained else ""
+        return replace(self, text=text) if text else self
 
     def supporting(self, items: Sequence[T]) -> list[T]:
         """Return those of the items that support the answer, in their order.
@@ -482,7 +488,7 @@ class RobustAnswer:
         """A readable account for a terminal; hostile characters in responses are neutralised."""
         counts = list((self.evidence.get("counts") or {}).items())[:_MOST_SHOWN]
         counted = [("Counts", ", ".join(f"{said} {votes}" for said, votes in counts))] * bool(counts)  # pages draw them
-        lines = [f"{name + ':':9} {printable(text, 600)}" for name, text in [*self.account(), *counted]]
+        lines = [f"{name + ':':9} {_in_lines(text)}" for name, text in [*self.account(), *counted]]
         if self.groups:
             header = ("no.", "source", "verdict", "asked alone, it says", "note")
             lines += ["", table(header, self.group_rows(), limits=(5, 28, 9, 60, 48))]
@@ -533,6 +539,12 @@ def _trusted_in_words(report: TrustedReport, decided_by: DecidedBy | None) -> st
     return f"{told}: {printable(report.named, 160)}" if report.passage_ids else told
 
 
+def _in_lines(text: str) -> str:
+    """Return a text for a terminal, its further lines indented below the first."""
+    shown = [printable(line, 600) for line in text.splitlines()[:_MOST_LINES]]
+    return ("\n" + " " * 10).join(shown)
+
+
 def _row(group: GroupReport) -> tuple[str, ...]:
     notes = (
         group.error,
@@ -551,10 +563,13 @@ def _dissent(found: Dissent) -> str:
     return f"{printable(found.text, 100)} ({where}{'; unsure' * found.unsure})"
 
 
-def _told(found: Dissent) -> str:
-    named = ", ".join(map(shown_origin, found.origins[:_MOST_NAMED]))
-    more = f" and {len(found.origins) - _MOST_NAMED} more" if len(found.origins) > _MOST_NAMED else ""
-    return f"{found.text} ({named}{more}{', unsure' * found.unsure})"
+def _sources(groups: Sequence[GroupReport]) -> tuple[str, ...]:
+    named = (name for g in groups for name in (g.origins or g.passage_ids or ("",)))
+    return tuple(dict.fromkeys(named))
+
+
+def _are_unsure(groups: Sequence[GroupReport]) -> bool:
+    return all(group.status == "unsure" for group in groups)
 
 
 def _words(group: GroupReport) -> str:

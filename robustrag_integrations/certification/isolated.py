@@ -40,7 +40,7 @@ class TooManyTexts(Exception):
     """Raised when more texts are possible than are looked at; the message says what to do."""
 
 
-def without_calls(possible: Callable[[Sequence[Any], BenignCase, Findings], Mapping[str, str]]) -> CertifyCase:
+def without_calls(possible: Callable[[Sequence[Reading[Any]], BenignCase, Findings], Mapping[str, str]]) -> CertifyCase:
     """Return the step of a method whose possible texts follow from what the untouched groups say, without a model call.
 
     `possible` gives each text with its cause in words, and may show evidence in the findings.
@@ -50,7 +50,7 @@ def without_calls(possible: Callable[[Sequence[Any], BenignCase, Findings], Mapp
         found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[Any]], ledger: Ledger
     ) -> Asking[None]:
         try:
-            causes = possible([reading.found for reading in readings], case, found)
+            causes = possible(readings, case, found)
         except Unbounded as why:
             found.open_ended(f"{count_of(case.corrupted, 'corrupted source')} alone {why}")
             return

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(answer.explain())
         said = [group.response for group in answer.groups if group.response and group.status in ANSWERING]
-        if answer.abstained and asked.task is None and (task := fitting_task(said)):
+        if answer.abstained and asked.task is None and (task := fitting_task(args.question, said)):
             gave = "several items each" if task == "list" else "sentences"
             complain(f"note: sources gave {gave} rather than a short answer: try --task {task}")
     if asked.rules.by != PASSAGE and len(answer.groups) == 1 < len(list(found)) and asked.defense in METHODS:

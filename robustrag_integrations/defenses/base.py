@@ -127,6 +127,7 @@ class Defense(ABC):
             codec=getattr(self.model, "codec", None),
             model_caveats=lambda: getattr(self.model, "warnings", ()),
             repeats=lambda: self.model.repeats,
+            limit=getattr(self.model, "limit", None),
             accept_sampling=self.accept_sampling,
         )
 

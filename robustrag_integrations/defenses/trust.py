@@ -36,7 +36,6 @@ from robustrag_integrations.replies.reading import complete_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.text.abstention import may_begin_phrase, silence_of
 from robustrag_integrations.text.prompts import OBJECT_PROMPT
-from robustrag_integrations.text.shared_words import SharedWords
 
 
 @dataclass(frozen=True)
@@ -144,12 +143,8 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
     phrases = settings.phrases
     shown = choices is None and not _holds_back(inputs)
 
-    words = SharedWords(inputs.query, group.text) if settings.word_gate and choices is None else None
-
     def holds(text: str) -> bool:
-        """True of what may be silence, or made up: a word that is not complete yet says nothing of that."""
-        said = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
-        return may_begin_phrase(text, phrases) or (words is not None and not words.are_in(said))
+        return may_begin_phrase(text, phrases)
 
     [response] = yield Ask((template.render(**values),), "trusted", shown, holds=holds)
     report = replace(report, reply=response.text, truncated=response.truncated)
@@ -165,13 +160,8 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
         said = silence_of(text, phrases, inputs.query) or (
             "abstains" if settings.final_abstains(text, inputs.query) else None
         )
-        if said is None and words is not None and not words.may_be_in(text):
-            why = (
-                "the reply has no number, name or word of theirs, so that the model may have made it up; ask a better "
-                "model, or take such replies with word_gate=False"
-            )
         begun = shown and not holds(text)
-        if rest := _rest(said, response, answer, begun) if shown and why is None else "":
+        if rest := _rest(said, response, answer, begun) if shown else "":
             yield Emit(rest)
     if said == "silent" and response.truncated:
         why = (

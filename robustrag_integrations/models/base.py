@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
@@ -166,6 +166,11 @@ class TextModel(Model, ABC):
         return None
 
     @property
+    def limit(self) -> str | None:
+        """The argument that says how long a reply may be; None: not known."""
+        return None
+
+    @property
     def longest_reply(self) -> int | None:
         """The limit of a reply, in tokens; None: not known."""
         return None
@@ -307,6 +312,13 @@ class DecodingModel(Model, ABC):
         """Read the prompts; no row's numbers may depend on another row's content."""
 
 
+def limit_among(names: Iterable[str]) -> str | None:
+    """Return the argument that says how long a reply may be, among those of a framework's model."""
+    found = {*names}
+    known = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
+    return next((name for name in known if name in found), None)
+
+
 # --- models around others
 
 
@@ -323,6 +335,7 @@ class AroundModel(TextModel):
     shares_batches = _wrapped("shares_batches")
     window = _wrapped("window")
     longest_reply = _wrapped("longest_reply")
+    limit = _wrapped("limit")
 
     def __init__(self, model: TextModel) -> None:
         self._model = model

@@ -22,6 +22,7 @@ from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import BLANK, Response, TokenCodec, Until
 from robustrag_integrations.plans.requests import Ask, Emit, Steps
+from robustrag_integrations.replies.conflicts import differ
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
@@ -39,6 +40,7 @@ class PlanInput:
     Attributes:
         caveats: known weaknesses of the answer, in words; first among its warnings.
         model_caveats: those of the model, looked up at the end: some are known only after it was asked; so `repeats`.
+        limit: the model's argument that says how long a reply may be; None: not known.
         accept_sampling: the user knows that the model may sample: no warning repeats it.
         markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
         for_prompt: True if the answer is one that other prompts may hold (`RobustAnswer.for_prompt`).
@@ -56,6 +58,7 @@ class PlanInput:
     codec: TokenCodec | None = None
     model_caveats: Callable[[], Iterable[str]] = tuple
     repeats: Callable[[], Repeats] = Repeats
+    limit: str | None = None
     accept_sampling: bool = False
     markers: bool = False
     for_prompt: bool = False
@@ -109,6 +112,11 @@ class Reading(Generic[Found]):
     copy_of: int | None = None
     is_open: bool = False
 
+    @property
+    def is_cut(self) -> bool:
+        """True if the reply reached its limit of tokens and does not count: it may say anything, and is no silence."""
+        return self.response.abstains and self.response.finish == "length" and self.response.refusal is None
+
 
 Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `counting/linear_forms.py`
 Count = Callable[[Sequence[Any], int], Outcome]  # what is found in each group, and how many may say anything yet
@@ -122,6 +130,7 @@ class Heard(Generic[Found]):
         responses: as they count.
         found: what was found in each response; None for one that counts for nothing.
         pending: the number of groups that may still say anything.
+        cut: the number of groups whose replies were cut, and do not count.
         spare: the number of groups that can fail before the quorum is missed, and no answer comes at all; below 0 if it
             is missed.
     """
@@ -137,6 +146,7 @@ class Heard(Generic[Found]):
         self.responses = [reading.response for reading in readings]
         self.found = [reading.found for reading in readings]
         self.pending = sum(reading.is_open for reading in readings)
+        self.cut = sum(reading.is_cut for reading in readings)
         self.spare = _succeeded(self.responses) - quorum.needed(len(groups))
 
     def radii(self, outcome: Outcome) -> tuple[int, int]:
@@ -149,9 +159,13 @@ class Heard(Generic[Found]):
     def reports(self, said: Callable[[Any], Mapping[str, Any]]) -> tuple[GroupReport, ...]:
         """One report per group; `said` gives its fields for what a group said."""
         return tuple(
-            report(group, r.response, **({"copy_of": r.copy_of} if r.found is None else said(r.found)))
+            report(group, r.response, **(_unread(r) if r.found is None else said(r.found)))
             for group, r in zip(self.groups, self.readings, strict=True)
         )
+
+
+def _unread(reading: Reading[Any]) -> dict[str, Any]:
+    return {"copy_of": reading.copy_of, **({"status": "cut"} if reading.is_cut else {})}
 
 
 def read_response(
@@ -352,8 +366,17 @@ def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
     ]
 
 
-def dissent_warnings(dissent: Sequence[Dissent], answering: int) -> list[str]:
-    """Name the sources that answer something else, with their words."""
+def dissent_warnings(text: str, dissent: Sequence[Dissent], answering: int) -> list[str]:
+    """Name the sources that answer something else than a text, with their words: those that contradict it apart."""
+    against = [found for found in dissent if differ(text, found.text)]
+    besides = [found for found in dissent if found not in against]
+    return [
+        *_dissent_warning(against, answering, "otherwise"),
+        *_dissent_warning(besides, answering, "something else, or the same in other words"),
+    ]
+
+
+def _dissent_warning(dissent: Sequence[Dissent], answering: int, how: str) -> list[str]:
     if not dissent:
         return []
     groups = sum(len(found.groups) for found in dissent)
@@ -362,7 +385,7 @@ def dissent_warnings(dissent: Sequence[Dissent], answering: int) -> list[str]:
         for found in dissent[:_MOST_NAMED]
     )
     more = f"; and {len(dissent) - _MOST_NAMED} more" if len(dissent) > _MOST_NAMED else ""
-    return [f"{groups} of {answering} answering sources {'say' if groups != 1 else 'says'} otherwise: {named}{more}"]
+    return [f"{groups} of {answering} answering sources {'say' if groups != 1 else 'says'} {how}: {named}{more}"]
 
 
 def _succeeded(responses: Sequence[Response]) -> int:

@@ -12,6 +12,7 @@ is shown. `finish` then makes the answer of what the method found, in this order
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError, TooFewVotesError
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Promise
 from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
@@ -178,20 +179,19 @@ def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str,
                 "whatever the others say; the radius is what was proved by then, and may depend on who answered first"
             )
     said += [*draft.answer.warnings, *truncation_warnings(draft.truncated or [r.truncated for r in responses])]
-    said += reply_warnings(responses)
+    said += reply_warnings(responses, inputs.limit)
     if final is not None:
         said += [*ending_warnings(final, responses), *filter(None, [final.note])]
     return tuple(dict.fromkeys(said))
 
 
 def _with_sole_source(answer: RobustAnswer, source: str) -> RobustAnswer:
-    copies = sum(group.status == "copy" for group in answer.groups)
-    others = sum(group.status in ANSWERING for group in answer.groups) - 1
-    silent = len(answer.groups) - 1 - copies - others
+    statuses = Counter(group.status for group in answer.groups)
+    silent, copies = statuses["abstained"], statuses["copy"]
     said = f"rests on {printable(source, 80)} alone"
     if silent:
         said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent"
-        said += ", none contradicts" * (not others)
+        said += ", none contradicts" * (silent + copies == len(answer.groups) - 1)
     if copies:
         said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
     return replace(answer, warnings=(*answer.warnings, said))

@@ -23,6 +23,7 @@ CutReplies = Literal["abstain", "count"]
 
 LONGEST_RESPONSE = 100_000  # characters of one answer that are looked at
 CUT_MARK = " […]"
+_LOOKED_AT = 2_000  # characters of a question
 
 _CUT = {
     "length": "cut at its limit of tokens",
@@ -31,7 +32,8 @@ _CUT = {
 }
 _EMPTY = "the reply is empty"
 _NO_ANSWER = "there is reasoning and no answer after it"
-_MORE_TOKENS = "raise max_tokens, or turn reasoning off"
+_MORE_TOKENS = "raise the model's limit of tokens"
+_ENDLESS = "its reasoning never ended"
 _FIXES = {
     _CUT["content_filter"]: "ask something else",
     _CUT["tool_calls"]: "ask the model without tools",
@@ -81,8 +83,7 @@ def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Res
     if cut_replies == "count" and text:
         return replace(answer, text=text + CUT_MARK, note=f"the answer is incomplete: {reason}")
     allowed = ", or take it as far as it goes with cut_replies='count'" if text else ""
-    fix = _FIXES.get(reason, _MORE_TOKENS)
-    raise ModelError(f"the final call gave no complete answer: {reason}; {fix}{allowed}")
+    raise ModelError(f"the final call gave no complete answer: {reason}; {_fix(reason, answer)}{allowed}")
 
 
 def complete_answer(response: Response, cut_replies: CutReplies = "abstain") -> tuple[Response, str | None]:
@@ -100,11 +101,21 @@ def complete_answer(response: Response, cut_replies: CutReplies = "abstain") -> 
         return answer, f"the model {reason}"
     if reason == _CUT["length"] and cut_replies == "count" and answer.text:
         return replace(answer, text=answer.text + CUT_MARK, note=f"the answer is incomplete: {reason}"), None
-    return answer, None if reason is None else f"{reason}; {_FIXES.get(reason, _MORE_TOKENS)}"
+    return answer, None if reason is None else f"{reason}; {_fix(reason, answer)}"
 
 
-def reply_warnings(responses: Sequence[Response]) -> list[str]:
-    """Warn of counted responses that failed, were refused, empty, cut or without an answer, with number and reason."""
+def _fix(reason: str, response: Response, limit: str | None = None) -> str:
+    """What to do about a reply that is no whole answer; `limit`: the argument that says how long it may be."""
+    found = _FIXES.get(reason) or (_MORE_TOKENS if limit is None else f"raise {limit}=")
+    thinks = reason not in _FIXES and (response.reasoning_chars or reason.startswith(_ENDLESS))
+    return f"{found}, or turn reasoning off" if thinks else found
+
+
+def reply_warnings(responses: Sequence[Response], limit: str | None = None) -> list[str]:
+    """Warn of counted responses that failed, were refused, empty, cut or without an answer, with number and reason.
+
+    `limit`: the argument of the model that says how long a reply may be.
+    """
     total = len(responses)
     failed = [
         r.error or "no text" for r in responses if r.text is None and r.refusal is None and r.skipped_reason is None
@@ -118,7 +129,8 @@ def reply_warnings(responses: Sequence[Response]) -> list[str]:
         found.append(f"the model refused to answer {refused} of {total} sources; these abstain")
     noted = [r for r in responses if r.note is not None and r.refusal is None and r != BLANK]
     for (abstains, reason), count in Counter((r.abstains, r.note or "") for r in noted).most_common():
-        fix = f"; these abstain: {_FIXES.get(reason, _MORE_TOKENS)}" if abstains else ""
+        longest = max((r for r in noted if r.note == reason), key=lambda r: r.reasoning_chars)
+        fix = f"; these abstain: {_fix(reason, longest, limit)}" if abstains else ""
         found.append(f"the replies of {count} of {total} sources do not count in full ({reason}){fix}")
     return found
 
@@ -146,7 +158,7 @@ def _read(response: Response) -> tuple[Response, str | None]:
         said = printable(redacted(response.refusal), 200).strip()
         return answer, f"refused{f': {said}' if said else ''}"
     if parts.unfinished:
-        return answer, f"its reasoning never ended{f': {cut}' if cut else ''}"
+        return answer, f"{_ENDLESS}{f': {cut}' if cut else ''}"
     if cut is not None:
         return answer, cut
     if not parts.answer.strip() and (chars or not response.abstains):
@@ -157,11 +169,29 @@ def _read(response: Response) -> tuple[Response, str | None]:
 _PARTS = re.compile(r"(?:[;،、，；]|,(?!\d)|\n)\s*")
 _ITEM = 5  # words of an item of a list
 _LONG = 40  # characters of a reply; short answers have a few words
+# Asks how something is done, not how much of it there is, or what it is called.
+_HOW_TO = re.compile(
+    r"\bhow\s+(?:do|does|did|to|can|could|should|would|must)\b|\b(?:steps|instructions|procedure)\b"
+    r"|\bwie\s+(?!viel|lange?\b|oft|alt|hoch|gro(?:ß|ss)|weit|hei(?:ß|ss)|ist|war|spät|teuer|schnell|schwer|tief)\w"
+    r"|\bcomment\s+(?!s['’]appelle|se nomme|est|va)\w|\bcómo\s+(?!se llama|es\b|está)\w"
+    r"|\bcome\s+(?:si (?!chiama)|posso|devo|fare|faccio)|\bcomo\s+(?:faço|posso|devo|fazer)"
+    r"|\bhoe\s+(?:kan|moet|maak|doe|zet)",
+    re.I,
+)
 
 
-def fitting_task(replies: Sequence[str]) -> Literal["list", "long_form"] | None:
-    """Return the task that fits most replies that agree on no short answer, by their form; None for short ones."""
-    items = [[part for part in _PARTS.split(text) if part.strip()] for text in replies]
+def fitting_task(question: str, replies: Sequence[str]) -> Literal["list", "long_form"] | None:
+    """Return the task that fits a question whose replies agree on no short answer; None for short ones.
+
+    Steps of how something is done are a long answer, and no list, in whatever form they come.
+    """
+    if _HOW_TO.search(question[:_LOOKED_AT]) and any(len(text) > _LONG // 2 for text in replies):
+        return "long_form"
+    items = [[] if _is_sentence(text) else [part for part in _PARTS.split(text) if part.strip()] for text in replies]
     if 2 * sum(len(own) > 1 and max(len(part.split()) for part in own) <= _ITEM for own in items) >= len(replies) > 0:
         return "list"
     return "long_form" if 2 * sum(len(text) > _LONG for text in replies) >= len(replies) > 0 else None
+
+
+def _is_sentence(text: str) -> bool:
+    return text.rstrip()[-1:] in (".", "!", "?", "。") and len(text.split()) > _ITEM

@@ -74,7 +74,7 @@ async def test_the_words_of_an_abstention_are_the_users_and_count_for_nothing(ki
         assert (said.text, said.answer.abstained, said.answer.radius) == ("Paris", False, 2)
         said = await kind.engine(Script(), tied, abstention=words).asked(style)
         assert said.answer.abstained
-        assert said.text.startswith("No two sources agree: ")
+        assert said.text.count("\n- ") == 2
         assert said.answer.for_prompt().text == words
 
 
@@ -167,9 +167,9 @@ def test_a_list_comes_with_its_items(framework: Driver) -> None:
             "Towns?"
         )
         assert [(c.text, c.support, len(c.origins)) for c in found.answer.claims] == [
-            ("Ashby", 3, 3),
             ("Kelford", 4, 4),
+            ("Ashby", 3, 3),
         ]
-        assert found.text == "- Ashby\n- Kelford"
+        assert found.text == "- Kelford\n- Ashby"
     assert [REQUESTS["list"] in prompt for prompt in script.prompts] == [False] * 4 + [True] * 4
     assert len(script.prompts) == 8

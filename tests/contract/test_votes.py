@@ -175,7 +175,7 @@ async def test_too_small_a_radius_is_an_abstention_and_nothing_is_shown_before(k
 # --- who reads
 
 TIE, SOLE = replies("30 days", "30 days", "14 days", "14 days"), replies("30 days", ABSTENTION, ABSTENTION)
-TOLD = "Sources disagree: 30 days (a.pdf, b.pdf); 14 days (c.pdf, d.pdf)"
+TOLD = "Sources disagree:\n- a.pdf, b.pdf: 30 days\n- c.pdf, d.pdf: 14 days"
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -59,7 +59,7 @@ def test_voting_takes_the_option_of_most_groups_and_tells_a_tie(seed: int) -> No
     if expected is not None:
         assert answer.text == names[expected]
     elif any(votes):
-        assert answer.text.startswith("Sources disagree: ")
+        assert answer.text.startswith("Sources disagree:\n")
 
 
 @pytest.mark.parametrize("seed", range(60))

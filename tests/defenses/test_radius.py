@@ -53,7 +53,7 @@ def test_the_quorum_bounds_the_radius_since_attackers_can_fail_on_purpose() -> N
         strict.answer("q", ["!fails", *texts[1:]])
 
 
-def test_no_attack_within_the_radius_changes_a_consensus_of_groups_with_several_votes(capsys) -> None:
+def test_no_attack_within_the_radius_changes_a_consensus(capsys) -> None:
     found = attack("consensus", 100_000, "ci")
     with capsys.disabled():
         print(f"\n  radius, consensus: {found}")
@@ -66,7 +66,7 @@ def test_a_tie_of_options_is_no_answer_and_is_told() -> None:
     passages = [Passage(letter, source=f"{place}.md") for place, letter in enumerate("BACA")]
     tied = voting.answer("q", passages[:2], choices=["x", "y"])
     assert (tied.text, tied.abstained, tied.choice, tied.radius) == (
-        "Sources disagree: y (0.md); x (1.md)",
+        "Sources disagree:\n- 0.md: y\n- 1.md: x",
         True,
         None,
         0,
@@ -76,8 +76,8 @@ def test_a_tie_of_options_is_no_answer_and_is_told() -> None:
     assert bare.answer("q", passages[:2], choices=["x", "y"]).text == "I don't know"
     assert tied.for_prompt().text == "I don't know"
     for letters, told in [
-        ("AAABBBC", "x (0.md, 1.md, 2.md); y (3.md, 4.md, 5.md)"),
-        ("ABC", "x (0.md); y (1.md); z (2.md)"),
+        ("AAABBBC", "- 0.md, 1.md, 2.md: x\n- 3.md, 4.md, 5.md: y"),
+        ("ABC", "- 0.md: x\n- 1.md: y\n- 2.md: z"),
     ]:
         sources = [Passage(letter, source=f"{place}.md") for place, letter in enumerate(letters)]
-        assert voting.answer("q", sources, choices=["x", "y", "z"]).text == f"Sources disagree: {told}"
+        assert voting.answer("q", sources, choices=["x", "y", "z"]).text == f"Sources disagree:\n{told}"

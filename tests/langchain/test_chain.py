@@ -348,7 +348,7 @@ def test_messages_of_a_graph_withhold_it_and_other_keys_show_it() -> None:
     said = create_robust_node(Reader(), PROMPT, answer_key="messages", votes=allowed).invoke(state)
     assert said["messages"][0].content == "Paris"
     tie = {**state, "context": TIED}
-    assert create_robust_node(Reader(), PROMPT).invoke(tie)["answer"].startswith("Sources disagree: ")
+    assert create_robust_node(Reader(), PROMPT).invoke(tie)["answer"].startswith("Sources disagree:\n")
     assert create_robust_node(Reader(), PROMPT, reader="model").invoke(tie)["answer"] == "I don't know"
     assert create_robust_node(Reader(), answer_key="messages").invoke(tie)["messages"][0].content == "I don't know"
     for make in (

@@ -43,7 +43,7 @@ async def test_a_tool_and_later_turns_of_a_chat_hold_no_told_tie() -> None:
     assert tool.call(QUESTION).content == (await tool.acall(QUESTION)).content == "I don't know"
     llm = FactReader()
     chat = RobustContextChatEngine.from_defaults(index_over(TIED).as_retriever(similarity_top_k=5), llm=llm)
-    assert str(chat.chat(QUESTION)).startswith("Sources disagree: ")
+    assert str(chat.chat(QUESTION)).startswith("Sources disagree:\n")
     llm.seen.clear()
     chat.chat("And of Spain?")
     assert any("assistant: I don't know" in prompt for prompt in llm.seen)

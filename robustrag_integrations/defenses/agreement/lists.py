@@ -3,7 +3,7 @@
 ask every group alone for a list                      the prompt `list`
 read each line as an item                             `items_of`
 count, and keep an item that more than half of the groups that list anything give, and `min_support` of them
-show each item in its commonest wording               in the order of their keys, without a final call
+show each item in its commonest wording               in the order of the source that lists most of them
 
 Theorem. Let L votes list anything, c(i) of them item i, and i be shown if 2 c(i) - L > 0 and c(i) >= s. Replaced groups
 list what the attacker likes, or nothing. Both conditions are sums over groups (`linear_forms.py`): a replaced group
@@ -15,18 +15,18 @@ Certificate, without a model call. Next to L untouched groups and e corrupted on
 in any case if 2 c(i) > L + e and c(i) >= s, and can be shown if that is so of c(i) + e. Both sets grow apart with e, so
 that e = m' covers all others, and R is the sets that hold all of the first and any of the second. An item that no
 untouched group gives can be shown if m' > L and m' >= s. Each item can stand in every wording that the corrupted groups
-can bring ahead; where they outnumber an item's wordings, that is any text.
+can bring ahead, and in every order; where they outnumber an item's wordings, that is any text.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import product
-from math import prod
+from itertools import permutations, product
+from math import factorial, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,7 +37,7 @@ from robustrag_integrations.answers.answer import Claim
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import TooManyTexts, Unbounded, certify_sizes, without_calls
-from robustrag_integrations.core import commonest
+from robustrag_integrations.core import commonest, isolate
 from robustrag_integrations.counting.linear_forms import Counted, Holds, Row, largest_radius, worst_case_sums
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
@@ -55,6 +55,7 @@ LONGEST_ITEM = 500  # characters
 _MOST_LEFT_OUT = 20
 _MOST_TEXTS = 1 << 14  # of a certificate
 _MARK = re.compile(r"\s*(?:[-*•+–‣▪]|\(?(\d{1,3})[.)])\s+(?=\S)")
+_WITHIN = re.compile(r"(?:(?<=\s)|^)\(?(\d{1,3})[.)]\s+(?=\S)")
 
 Items = tuple[tuple[str, str], ...]  # the items of one reply: each key with the wording of it
 
@@ -74,7 +75,7 @@ class ListSettings(AbstainingSettings):
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
-        return [self.prompts.isolated.render(context=g.text, query=query) for g in groups]
+        return isolate(self.prompts.isolated, query, [group.text for group in groups])
 
     def reading(self, question: str) -> Callable[[Response], Reading[Items]]:
         """Return what reads the items of a response; one without any abstains."""
@@ -101,7 +102,7 @@ def items_of(reply: str) -> Items:
 
     Numbers are marks where they count from 1: "2. Bundesliga" alone is an item.
     """
-    lines = [line for line in answer_text(reply).splitlines() if line.strip()]
+    lines = [part for line in answer_text(reply).splitlines() for part in _numbered(line) if part.strip()]
     found: dict[str, str] = {}
     number = 0
     for line in lines:
@@ -117,6 +118,17 @@ def items_of(reply: str) -> Items:
         if key is not None and any(map(str.isalnum, key)) and not leads and len(found) < MOST_ITEMS:
             found.setdefault(key, item)
     return tuple(found.items())
+
+
+def _numbered(line: str) -> list[str]:
+    """Return the parts of a line that is numbered 1, 2, 3 within, each with its number; else the line."""
+    starts: list[int] = []
+    for mark in _WITHIN.finditer(line[: MOST_ITEMS * LONGEST_ITEM]):
+        if int(mark[1]) == len(starts) + 1:
+            starts.append(mark.start())
+    if len(starts) < 2:
+        return [line]
+    return [line[: starts[0]], *(line[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True))]
 
 
 @dataclass(frozen=True)
@@ -159,7 +171,19 @@ class CountedList(Counted):
     def shown(self) -> Mapping[str, str]:
         """The items that are shown, in their order: each key with its commonest wording."""
         kept = (k for k, count in self.counts.items() if 2 * count > self.answering and count >= self.min_support)
-        return {key: self.wording(key) for key in sorted(kept)}
+        return {key: self.wording(key) for key in self.ordered(kept)}
+
+    def ordered(self, keys: Iterable[str]) -> list[str]:
+        """Return items in the order of the source that lists most of them, then of the one that lists most of the rest.
+
+        Of sources with as many the first counts. So whoever lists all of them may choose the order.
+        """
+        left, found = {*keys}, []
+        while left:
+            source = max(self._said, key=lambda items: sum(key in left for key in items))
+            found += [key for key in source if key in left]
+            left -= source.keys()
+        return found
 
     def wording(self, key: str) -> str:
         """Return the wording of an item that most votes write; among equals the shortest, then the smallest one."""
@@ -182,6 +206,8 @@ class CountedList(Counted):
         half = -worst_case_sums(self._lists - 2 * absent, -1, most, pending) <= 0
         few = -worst_case_sums(-absent, -1, most, pending) < self.min_support
         holds &= (half | few).all(axis=0)
+        if verbatim and len(self.shown) > 1:
+            holds[1:] = False  # a source may choose the order
         for key, form in self.shown.items() if verbatim else ():
             for other in ["", *self.wordings(key)]:  # "": a wording that nobody writes
                 if other != form:
@@ -267,7 +293,7 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
             "left_out": plain(made.claims(others[:_MOST_LEFT_OUT], names, heard.spare)),
         },
     )
-    return Draft(answer.telling("Sources agree on no item") if tells else answer, heard, made)
+    return Draft(answer.telling() if tells else answer, heard, made)
 
 
 def list_certification_plan(
@@ -275,7 +301,7 @@ def list_certification_plan(
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first."""
     prompts_of, read = partial(settings.isolated_prompts, question.query), settings.reading(question.query)
-    step = without_calls(partial(_possible, settings.min_support))
+    step = without_calls(partial(_possible, settings))
     return certify_sizes(question, settings.quorum_rule, prompts_of, read, step, same_batches=same_batches)
 
 
@@ -302,8 +328,11 @@ def possible_items(made: CountedList, corrupted: int) -> dict[str, list[str | No
     return found
 
 
-def _possible(min_support: int, said: Sequence[Items | None], case: BenignCase, found: Findings) -> dict[str, str]:
-    made = CountedList(tuple(said), min_support)
+def _possible(
+    settings: ListSettings, readings: Sequence[Reading[Items]], case: BenignCase, found: Findings
+) -> dict[str, str]:
+    min_support = settings.min_support
+    made = CountedList(tuple(reading.found for reading in readings), min_support)
     choices = possible_items(made, case.corrupted)
     if not found.evidence:
         contested = [key for key, wordings in choices.items() if None in wordings]
@@ -314,10 +343,18 @@ def _possible(min_support: int, said: Sequence[Items | None], case: BenignCase, 
             "always_kept": [made.wording(key) for key in choices if key not in contested],
             "contested": [made.wording(key) for key in contested],
         }
-    if prod(map(len, choices.values())) > _MOST_TEXTS:
+    is_told = settings.disagreement == "tell" and (case.corrupted or made.counts or any(r.is_cut for r in readings))
+    if is_told and all(None in wordings for wordings in choices.values()):
+        raise Unbounded("can keep every item out, and people are told who says what")
+    orders = factorial(len(choices)) if case.corrupted else 1
+    if orders * prod(map(len, choices.values())) > _MOST_TEXTS:
         raise TooManyTexts(
-            f"the attacker decides on {count_of(len(choices), 'item')}, more than {_MOST_TEXTS:,} texts; raise "
-            "min_support, or ask a narrower question"
+            f"the attacker decides on {count_of(len(choices), 'item')} and their order, more than {_MOST_TEXTS:,} "
+            "texts; raise min_support, or ask a narrower question"
         )
-    texts = (text_of([form for form in chosen if form is not None]) for chosen in product(*choices.values()))
-    return {text or ABSTENTION: "items that enough sources can give" for text in texts}
+    texts: dict[str, str] = {}
+    for chosen in product(*choices.values()):
+        forms = {key: form for key, form in zip(choices, chosen, strict=True) if form is not None}
+        for keys in permutations(forms) if case.corrupted else [made.ordered(forms)]:
+            texts.setdefault(text_of([forms[key] for key in keys]) or ABSTENTION, "items that enough sources can give")
+    return texts

@@ -27,6 +27,7 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.answers.links import without_links
+from robustrag_integrations.answers.telling import LONGEST, LONGEST_IN_FULL
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import Unbounded, certify_sizes, without_calls
@@ -36,33 +37,34 @@ from robustrag_integrations.counting.plurality import Count, Rule
 from robustrag_integrations.defenses.agreement.lists import ListSettings, list_certification_plan, list_plan
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
-from robustrag_integrations.plans.asking import PlanInput, ask_final, ask_groups, dissent_warnings
+from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
+from robustrag_integrations.replies.conflicts import contradict
+from robustrag_integrations.replies.keys import verdict_of
 from robustrag_integrations.replies.reading import fitting_task
 from robustrag_integrations.text.languages import language_of, stop_words
-from robustrag_integrations.text.prompts import ABSTENTION
+from robustrag_integrations.text.prompts import ABSTENTION, Task
 
 _MOST_COUNTS = 200  # of answers in the evidence; a hostile set of groups may give many
-_LONGEST_SOLE = 1_000  # characters of a sole source's answer that are shown
 
 
 @dataclass(frozen=True)
 class Outcome(Counted):
-    """What groups agree on: per group what it says, and what of it has a vote; the count of that, and whether it is
-    complete."""
+    """What groups agree on: per group what it says, and what of it has a vote; the count of that; and how many groups
+    may say more: they were not waited for, or their replies were cut."""
 
     said: tuple[Said | None, ...]
     voting: tuple[Said | None, ...]
     count: Count[str]
-    is_complete: bool = True
+    unheard: int = 0
     has_wordings: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, found: Sequence[Said | None], rule: Rule, pending: int = 0) -> Outcome:
-        """Count what groups say; `pending` of them may still say anything."""
+    def of(cls, found: Sequence[Said | None], rule: Rule, unheard: int = 0) -> Outcome:
+        """Count what groups say."""
         voting = tuple(own if own is not None and own.counts else None for own in found)
-        return cls(tuple(found), voting, count(voting, rule), not pending)
+        return cls(tuple(found), voting, count(voting, rule), unheard)
 
     @property
     def groups(self) -> int:
@@ -76,16 +78,15 @@ class Outcome(Counted):
             return commonest(self._wordings)
         if self.sole is None:
             return ""
-        whole = without_links(self.sole.text[:_LONGEST_SOLE])
-        return whole + "…" * (len(self.sole.text) > _LONGEST_SOLE)
+        return without_links(self.sole.text)
 
     @cached_property
     def sole(self) -> Said | None:
-        """What the one group says of which the model is sure, where there is no answer, nor a tie of supported ones.
+        """What the one group says of which the model is sure, where there is no answer, no tie, and all were heard.
 
         Where no confidence is known each reply counts as sure: then it is the one group that answers.
         """
-        if self.count.winner is not None or self.count.tied or not self.is_complete:
+        if self.count.winner is not None or self.count.tied or self.unheard:
             return None
         sure = [own for own in self.voting if own is not None and own.is_sure]
         return sure[0] if len(sure) == 1 else None
@@ -155,13 +156,13 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
         return Outcome.of(found, settings.rule, pending)
 
     heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
-    outcome = count(heard.found, heard.pending)
+    outcome = count(heard.found, heard.pending + heard.cut)
     variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
     reports = heard.reports(partial(outcome.report, variants=variants))
     answer = inputs.answer(outcome.text, groups=reports, evidence=outcome.evidence)
-    answer = replace(answer, warnings=_warnings(outcome, answer))
+    answer = replace(answer, warnings=_warnings(outcome, answer, settings.task))
     if answer.abstained:
-        return Draft(_told(answer, outcome) if settings.disagreement == "tell" else answer, heard, outcome)
+        return Draft(_told(answer, outcome, settings) if settings.disagreement == "tell" else answer, heard, outcome)
     prompt = settings.object_prompt(answer.query, answer.text)
     if prompt is None:
         return Draft(answer, heard, outcome)
@@ -174,15 +175,18 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
     return Draft(replace(answer, text=made.text or ""), heard, outcome)
 
 
-def _told(answer: RobustAnswer, outcome: Outcome) -> RobustAnswer:
+def _told(answer: RobustAnswer, outcome: Outcome, settings: ConsensusSettings) -> RobustAnswer:
+    """Return the abstention that tells people who says what: of several answers that lead alike these, else all."""
     tied = outcome.count.tied
-    if tied:
-        said = {place for place, own in enumerate(outcome.said) if own is not None and own.key in tied}
-        return answer.telling("Sources disagree", [d for d in answer.dissent if len(tied) == 1 or d.groups[0] in said])
-    if len(answer.dissent) == 1:
-        return answer.telling("One source answers, and the model is unsure of it")
-    least = outcome.count.rule.min_support
-    return answer.telling(f"No {'two' if least == 2 else least} sources agree")
+    only = {g.index for g, own in zip(answer.groups, outcome.said, strict=True) if own and own.key in tied}
+    sure = [
+        own.text for own in outcome.voting if own is not None and own.is_sure and (len(tied) < 2 or own.key in tied)
+    ]
+    return answer.telling(
+        disagree=contradict(list(dict.fromkeys(sure))),
+        only=only if len(tied) > 1 else None,
+        longest=LONGEST_IN_FULL if settings.task == "long_form" else LONGEST,
+    )
 
 
 def variants_of(answer: str | None, keys: Iterable[str], question: str) -> frozenset[str]:
@@ -205,32 +209,35 @@ def variants_of(answer: str | None, keys: Iterable[str], question: str) -> froze
     return frozenset(filter(is_form, others))
 
 
-def _warnings(outcome: Outcome, answer: RobustAnswer) -> tuple[str, ...]:
-    count, answering = outcome.count, sum(own is not None for own in outcome.said)
+def _warnings(outcome: Outcome, answer: RobustAnswer, task: Task) -> tuple[str, ...]:
+    count, said = outcome.count, [own.text for own in outcome.said if own is not None]
     if outcome.text:
-        return tuple(dissent_warnings(answer.dissent, answering))
-    if not answering:
+        return tuple(dissent_warnings(outcome.text, answer.dissent, len(said)))
+    if not said or task == "long_form":
         return ()
-    if len(count.tied) == 1:
-        share = "half" if count.rule.one_in == 2 else "a quarter"
-        return (f"no answer is given by more than {share} of the {count_of(answering, 'source')} that answer",)
-    if count.tied:
+    if len(count.tied) > 1:
         return (f"no answer: {len(count.tied)} answers have {count_of(count.votes[count.tied[0]], 'vote')} each",)
-    return (
-        f"no answer is given by {count_of(count.rule.min_support, 'source')} (min_support): {answering} answered"
-        + (", each something else" if answering > 1 else "")
-        + _STEPS[fitting_task([own.text for own in outcome.said if own is not None])],
-    )
+    most, one_in = max(count.votes.values(), default=0), count.rule.one_in
+    if count.tied and one_in * most > len(said) * bool(one_in):
+        return (f"no answer: as many sources begin with the opposite of {verdict_of(count.tied[0])!r}",)
+    if count.tied:
+        share = "half" if one_in == 2 else "a quarter"
+        return (f"no answer is given by more than {share} of the {count_of(len(said), 'source')} that answer",)
+    alike = ", no two alike" if len(said) == len(count.votes) > 1 else ""
+    least, step = count_of(count.rule.min_support, "source"), _STEPS[fitting_task(answer.query, said)]
+    return (f"no answer is given by {least} (min_support): {len(said)} answered{alike}{step}",)
 
 
 _STEPS = {
     "list": "; a question for several things wants task='list'",
-    "long_form": "; a long answer wants task='long_form'",
+    "long_form": "; a question that wants more than a few words wants task='long_form'",
     None: "",
 }
 ANY_KEY = "can have any answer win"
 ANY_FORM = "can decide how the answer is written"
 ANY_SOLE = "can be the only one that is heard, and have any text shown"
+ANY_TOLD = "can keep the others from an answer, and people are told what it says"
+ALL_TOLD = "need not do anything: there is no answer, and people are told who says what"
 
 
 def consensus_certification_plan(
@@ -240,34 +247,39 @@ def consensus_certification_plan(
     read = settings.reading(question.query)
     prompts_of = partial(settings.isolated_prompts, question.query)
 
-    def texts(said: Sequence[Said | None], case: BenignCase, found: Findings) -> dict[str, str]:
+    def texts(readings: Sequence[Reading[Said]], case: BenignCase, found: Findings) -> dict[str, str]:
+        said = [reading.found for reading in readings]
+        outcome = Outcome.of(said, settings.rule, sum(reading.is_cut for reading in readings))
         if not found.evidence:
-            shown = Outcome.of(said, settings.rule).evidence
-            found.evidence = {**shown, "corrupted_groups": case.corrupted, "untouched_groups": len(case.groups)}
-        possible = sorted(possible_texts(said, case.corrupted, settings))
+            shown = {"corrupted_groups": case.corrupted, "untouched_groups": len(case.groups)}
+            found.evidence = {**outcome.evidence, **shown}
+        possible = sorted(possible_texts(outcome, case.corrupted, settings))
         return dict.fromkeys(possible, count_of(len(possible), "possible answer"))
 
     step = without_calls(texts)
     return certify_sizes(question, settings.quorum_rule, prompts_of, read, step, same_batches=same_batches)
 
 
-def possible_texts(said: Sequence[Said | None], corrupted: int, settings: ConsensusSettings) -> set[str]:
+def possible_texts(outcome: Outcome, corrupted: int, settings: ConsensusSettings) -> set[str]:
     """Return every answer that is possible next to so many corrupted groups, which may say anything or abstain.
 
-    What people are told where sources disagree is an abstention. `Unbounded`: any text is possible.
+    `Unbounded`: any text is possible. That is so, too, where people are told what sources say in place of an answer.
     """
-    outcome, rule = Outcome.of(said, settings.rule), settings.rule
+    tells = settings.disagreement == "tell"
     if outcome.count.winner is not None and outcome.holding(0, corrupted, verbatim=True)[0]:
         return {outcome.text}
-    votes = outcome.voting
     if corrupted == 0:
+        if not outcome.text and tells and (outcome.unheard or any(outcome.said)):
+            raise Unbounded(ALL_TOLD)
         return {outcome.text or ABSTENTION}
-    keys = possible(votes, corrupted, rule)
+    keys = possible(outcome.voting, corrupted, settings.rule)
     if keys is None:
         raise Unbounded(ANY_KEY)
-    if max(outcome.count.votes.values(), default=0) < rule.min_support:
+    if max(outcome.count.votes.values(), default=0) < settings.rule.min_support:
         raise Unbounded(ANY_SOLE)
-    return {ABSTENTION}.union(*(_forms(votes, key, corrupted) for key in keys - {None}))
+    if None in keys and tells:
+        raise Unbounded(ANY_TOLD)
+    return {ABSTENTION}.union(*(_forms(outcome.voting, key, corrupted) for key in keys - {None}))
 
 
 def _forms(votes: Sequence[Said | None], key: str | None, corrupted: int) -> set[str]:

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 from robustrag_integrations._util.settings import setting
-from robustrag_integrations.core import Vote, vote
+from robustrag_integrations.core import Vote, isolate, vote
 from robustrag_integrations.counting.plurality import Rule
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
@@ -85,7 +85,7 @@ class ConsensusSettings(AbstainingSettings):
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
-        return [self.prompts.isolated.render(context=g.text, query=query) for g in groups]
+        return isolate(self.prompts.isolated, query, [group.text for group in groups])
 
     def object_prompt(self, query: str, agreed: str) -> Prompt | None:
         """The prompt that puts an agreed answer into an object; None where none is asked for."""

@@ -33,6 +33,7 @@ from robustrag_integrations.models.base import Response, TextModel, TwoModels
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Ask, Steps
+from robustrag_integrations.replies.conflicts import contradict
 from robustrag_integrations.replies.reading import final_answer
 from robustrag_integrations.text.prompts import ABSTENTION
 
@@ -103,9 +104,11 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     )
     dissent = () if abstained else answer.dissent
     warnings = _warnings(tally, len(inputs.groups))
-    warnings += dissent_warnings(dissent, sum(found is not None for found in tally.said))
+    warnings += dissent_warnings("" if abstained else text, dissent, sum(found is not None for found in tally.said))
     answer = replace(answer, warnings=tuple(warnings))
-    return Draft(answer.telling("Sources agree on nothing") if outcome.tells else answer, heard, outcome, final=final)
+    if outcome.tells:
+        answer = answer.telling(disagree=contradict([d.text for d in answer.dissent]))
+    return Draft(answer, heard, outcome, final=final)
 
 
 def _said(said: frozenset[str], answer: Sequence[str]) -> dict[str, Any]:
@@ -228,6 +231,11 @@ class _Trial:
             found.open_ended(
                 f"{count_of(case.corrupted, 'corrupted source')} alone can reach the threshold of {span.needed}: "
                 "any word can be retained"
+            )
+            return
+        if not span.always and self.settings.disagreement == "tell" and (case.corrupted or span.tally.answering):
+            found.open_ended(
+                f"{count_of(case.corrupted, 'corrupted source')} can leave no keyword: people are told who says what"
             )
             return
         if self._fits(span, ledger.left):

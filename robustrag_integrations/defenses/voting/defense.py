@@ -4,8 +4,8 @@ ask every group alone for an option                   `VotingSettings.isolated_p
 read the option of each reply                         `options.parse_option`
 count; most votes win, and a tie is told              `counting/plurality.py`
 
-The certificate (section IV-A, the warm-up example, without its slack) knows the options, so R is finite: an option is
-possible if it wins with all corrupted groups voting for it, and the abstention if they can bring about a tie.
+The certificate (section IV-A, the warm-up example, without its slack) knows the options: one is possible if it wins
+with all corrupted groups voting for it. Where they can bring about a tie people are told who says what: any text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
-from robustrag_integrations.certification.isolated import certify_sizes, without_calls
+from robustrag_integrations.certification.isolated import Unbounded, certify_sizes, without_calls
 from robustrag_integrations.counting.plurality import Count, Rule, possible_winners
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import METHODS, Method
@@ -92,8 +92,8 @@ def voting_plan(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
         evidence={"counts": {c: count.votes.get(i, 0) for i, c in enumerate(choices)}},
     )
     if settings.disagreement == "tell":
-        tied = [d for d in answer.dissent if heard.found[d.groups[0]] in count.tied]
-        answer = answer.telling("Sources disagree", tied)
+        tied = {place for place, vote in enumerate(heard.found) if vote in count.tied}
+        answer = answer.telling(disagree=len(count.tied) > 1, only=tied)
     return Draft(answer, heard, count)
 
 
@@ -116,12 +116,15 @@ def voting_certification_plan(
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a multiple-choice question, the smallest first."""
 
-    def possible(votes: Sequence[int | None], case: BenignCase, found: Findings) -> dict[str, str]:
+    def possible(readings: Sequence[Reading[int]], case: BenignCase, found: Findings) -> dict[str, str]:
+        votes = [reading.found for reading in readings]
         winners, none, _ = possible_winners(votes, RULE, case.corrupted, range(len(choices)))
         counts = Counter(vote for vote in votes if vote is not None)
         if not found.evidence:
             shown = {choice: counts[i] for i, choice in enumerate(choices)}
             found.evidence = {"counts": shown, "corrupted_groups": case.corrupted}
+        if none and settings.disagreement == "tell" and (case.corrupted or counts):
+            raise Unbounded("can bring about a tie, and people are told who says what")
         texts = {**({ABSTENTION: 0} if none else {}), **{choices[winner]: counts[winner] for winner in sorted(winners)}}
         corrupted = f"and up to {case.corrupted} corrupted"
         return {text: f"{count_of(count, 'untouched vote')} {corrupted}" for text, count in texts.items()}

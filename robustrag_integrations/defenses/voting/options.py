@@ -17,27 +17,13 @@ from functools import lru_cache
 
 from robustrag_integrations._util.normalise import compatible, plain_words, signed_words
 from robustrag_integrations.text.abstention import is_abstention
-from robustrag_integrations.text.answer_text import answer_text, unboxed, without_citations
-from robustrag_integrations.text.languages import NEGATIONS, listed
+from robustrag_integrations.text.answer_text import LEAD, answer_text, unboxed, without_citations
 from robustrag_integrations.text.prompts import NO_INFORMATION, PromptSet, format_choices, option_label
 
-_LEAD = (
-    r"(?:\d{1,2}[.)] |(?:[-•>] ?){1,2})?"
-    r"(?:(?:it is|it's|that is|that's|(?:it|that) would be|select|choose|correct:"
-    r"|i(?: would|'d)? (?:choose|select|pick|go with|say)) )?"
-    r"(?:(?:the )?(?:correct |right |best )?(?:answer|option|choice)\b(?: is|:)? ?)?"
-)
-_TRAIL = (
-    r"(?:[.:)].*|[,;]? ?(?:because|since|as) .*"
-    r"|is (?:the )?(?:correct|right|best)(?: (?:answer|option|choice))?[.!]?|[^\w?+#-]{0,4})?"
-)
-_ALONE = re.compile(r"(?<![\w'’+-])[A-Z0](?![\w'’+#-])")
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")
-_AT_THE_END = re.compile(r"(?<![\w'’°+-])([A-Z0])[^\w?+#-]{0,4}\Z")  # "La respuesta es (B)."
-_LETTER = re.compile(rf"{_LEAD}[^\w?+#-]{{0,4}}([a-z0])[^\w?+#:.-]{{0,4}}{_TRAIL}")
-# A line with one of these that only names an option may mean any other one: "anything but Rome", "not Paris".
-_TURNING = NEGATIONS | frozenset(listed("but except rather instead other than wrong false incorrect untrue less more"))
-_FIRST_PART = re.compile(r"[,;.:(\u2013\u2014]| - ")  # "Lyon, not Paris"
+_PAIRS = ("**", '"', "'", "`", "“”", "‘’", "«»", "()", "[]")  # around a vote
+_BULLET = re.compile(r"\A[-•*]\s+(?=[^\W\d_])")  # before an option as it was shown; "- 5" may be minus five
+_END = re.compile(r"(?<=[^\W_])[.,;:!。]+\Z")
+_LETTER = re.compile(r"\(?([a-z0])(?:\)|[.:]|\)[.:])?(?:\s*[-–—]?\s*(\S.*))?")
 _LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be long
 
 
@@ -97,64 +83,51 @@ def _with_letters(choices: Sequence[str]) -> Sequence[str]:
 def parse_option(response: str, choices: Sequence[str]) -> int | None:
     r"""Return the option a response votes for; None for "no information", an abstention, or anything unclear.
 
-    Its first line counts, or where that is unclear its last one: it is an option's text, or begins with one ("Lyon, not
-    Paris"), or names exactly one and holds no negation. It may be a letter ("B", "(b)", "Answer: B", "B. Lyon", "Die
-    Antwort ist B."), which is a place in the question, unless an option reads like a letter. Signs count: "-5" does
-    not name "5", nor "C++" "C". Reasoning is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}`
-    around an answer. A function of this one response.
+    It is an option's words, or its letter, or both ("B", "(b)", "B. Lyon"), and nothing else: "Oslo (wrong)" is not
+    "Oslo", nor are "- 5", ".5", "minus 5" and "5 million" "5". A letter is a place in the question, unless an option
+    reads like one; beside words the words count, as letters may not have been shown. Case, quotation marks, "The answer
+    is", citations and the frame of JSON, `<answer>` or LaTeX's `\boxed{}` are no part of it. A function of this one
+    response.
     """
     found = _read(response, choices)
     return found if found is not None and found < len(choices) else None
 
 
 def is_unclear(response: str, choices: Sequence[str]) -> bool:
-    """True if a response neither chooses an option nor abstains: it names none of them, or several."""
+    """True if a response neither chooses an option nor abstains: it names none of them alone."""
     return _read(response, choices) is None
 
 
 def _read(response: str, choices: Sequence[str]) -> int | None:
     """Return the option, where "no information" comes after all others; None where it is unclear which."""
     said = without_citations(unboxed(answer_text(_visible(response)))).strip()
-    last = said[-_LOOKED_AT:].rpartition("\n")[2]
-    for part in dict.fromkeys((said[:_LOOKED_AT].partition("\n")[0], last, _SENTENCE_END.split(last)[-1])):
-        if (
-            not part.endswith(":") and (found := _read_line(part, choices)) is not None
-        ):  # "Answer:", and then the answer
-            return found
-    return None
-
-
-def _read_line(line: str, choices: Sequence[str]) -> int | None:
-    line = compatible(line).strip()
-    given, options = _as_compared(line), _options(tuple(choices))
+    if len(said) > _LOOKED_AT:
+        return None
+    said = LEAD.sub("", compatible(said), count=1).strip()
+    said = said.removesuffix("**") if said.count("**") == 1 else said  # of "**Answer: B**"
+    given, options = _vote_of(_BULLET.sub("", said)), _options(tuple(choices))
     if given in options:
         return options.index(given)
     labels = _labels(options)
-    if labels and (match := _LETTER.fullmatch(" ".join(line.casefold().replace("’", "'").split()))):
-        letter, behind = match.group(1).upper(), _as_compared(line[match.end(1) :].lstrip(").:* "))
-        if behind in options:  # "(A) Lyon": the words count, as letters may not have been shown
+    if labels and (match := _LETTER.fullmatch(given)):
+        letter, behind = match[1].upper(), _vote_of(match[2] or "")
+        if behind in options:
             return options.index(behind)
-        return labels.index(letter) if letter in labels else None
-    if is_abstention(line) or _NOTHING_FOUND in given:
-        return len(choices)
-    led_by = _as_compared(_FIRST_PART.split(line, maxsplit=1)[0])
-    if led_by in options and led_by != given:
-        return options.index(led_by)
-    named = [i for i, option in enumerate(options) if f" {option} " in f" {given} "]
-    whole = [i for i in named if not any(i != j and f" {options[i]} " in f" {options[j]} " for j in named)]
-    meant = whole[0] if len(whole) == 1 else None
-    if meant is not None and _denies(f" {given} ".replace(f" {options[meant]} ", " ")):
-        return None
-    if (ending := _AT_THE_END.search(line)) and ending[1] in labels:
-        if meant is not None and f" {given}".endswith(f" {options[meant]}"):  # "vitamin C"
-            return meant
-        letter, is_sole = labels.index(ending[1]), sum(found in labels for found in _ALONE.findall(line)) == 1
-        return letter if meant in (None, letter) and is_sole and not _denies(given) else None
-    return meant
+        if not behind and letter in labels:
+            return labels.index(letter)
+    return len(choices) if is_abstention(said) or _NOTHING_FOUND in plain_words(said) else None
 
 
-def _denies(words: str) -> bool:
-    return not _TURNING.isdisjoint(words.replace("n t ", " not ").split())
+def _vote_of(text: str) -> str:
+    """Return a vote as it is compared: without case, quotation marks around it and punctuation behind it."""
+    before, text = None, " ".join(text.casefold().split())
+    while text != before:
+        before, text = text, _END.sub("", text)
+        for pair in _PAIRS:
+            opening, closing = (pair, pair) if pair == "**" or len(pair) == 1 else pair
+            if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening + closing):
+                text = text[len(opening) : -len(closing)].strip()
+    return text
 
 
 def _visible(text: str) -> str:
@@ -174,7 +147,7 @@ def _as_compared(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _options(choices: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(_as_compared, choices))
+    return tuple(_vote_of(compatible(choice)) for choice in choices)
 
 
 @lru_cache(maxsize=256)

@@ -77,7 +77,7 @@ class LocalModel(TextModel, DecodingModel):
         tokenizer: Any,
         *,
         max_context_tokens: int = 512,
-        max_new_tokens: int = 64,
+        max_new_tokens: int = 256,
         stop: Sequence[str] | None = None,
         chat: bool | None = None,
         template_options: Mapping[str, Any] | None = None,
@@ -185,6 +185,11 @@ class LocalModel(TextModel, DecodingModel):
     def window(self) -> int:
         """The model's context window in tokens."""
         return self._lm.window
+
+    @property
+    def limit(self) -> str:
+        """The setting `max_new_tokens`."""
+        return "max_new_tokens"
 
     @property
     def longest_reply(self) -> int:

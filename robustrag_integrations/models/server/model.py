@@ -109,6 +109,11 @@ class OpenAIModel(CalledModel):
         return tuple(f"the model refuses {name}, which is left out" for name in left_out)
 
     @property
+    def limit(self) -> str:
+        """The setting `max_tokens`."""
+        return "max_tokens"
+
+    @property
     def longest_reply(self) -> int:
         """The setting `max_tokens`."""
         return self._max_tokens

@@ -40,6 +40,21 @@ def test_each_line_is_an_item_once(reply: str, items: list[str]) -> None:
     assert [form for _, form in items_of(reply)] == items
 
 
+@pytest.mark.parametrize(
+    ("reply", "items"),
+    [
+        ("1. tea 2. milk 3. sugar", ["tea", "milk", "sugar"]),
+        ("They are: 1) tea 2) milk", ["tea", "milk"]),
+        ("salt, pepper and oil", ["salt, pepper and oil"]),
+        ("Version 2. is the last", ["Version 2. is the last"]),
+        ("1. FC Union", ["FC Union"]),
+        ("12. May 2020 3. June 2021", ["12. May 2020 3. June 2021"]),
+    ],
+)
+def test_a_line_is_split_where_it_is_numbered_and_at_no_comma(reply: str, items: list[str]) -> None:
+    assert [form for _, form in items_of(reply)] == items
+
+
 def test_an_item_is_shown_where_more_than_half_of_those_that_list_anything_give_it() -> None:
     replies = ["Kelford\nAshby", "Kelford\nAshby", "kelford\nMarrow", "Kelford", "I don't know", "Dunholt"]
     answer = ask(replies)
@@ -59,7 +74,7 @@ def test_an_item_is_shown_where_more_than_half_of_those_that_list_anything_give_
 def test_what_no_two_give_is_no_answer_and_people_are_told() -> None:
     answer = ask(["Kelford", "Ashby"])
     assert (answer.abstained, answer.radius) == (True, 0)
-    assert answer.text == "Sources agree on no item: Kelford (0.example); Ashby (1.example)"
+    assert answer.text.splitlines()[1:] == ["- 0.example: Kelford", "- 1.example: Ashby"]
     assert answer.for_prompt().text == "I don't know"
     assert ask(["Kelford", "Ashby"], disagreement="abstain").text == "I don't know"
     assert ask(["Kelford", "I don't know"]).abstained
@@ -98,3 +113,10 @@ def test_the_radius_is_exact_against_every_attack() -> None:
         promised += radius > 0
     assert attacks > 10_000
     assert promised > 5
+
+
+def test_items_come_in_the_order_of_the_source_that_lists_most_of_them() -> None:
+    steps = "1. Unplug it\n2. Open the lid\n3. Clean the filter\n4. Close it"
+    answer = ask([steps, "Clean the filter\nUnplug it", *[steps] * 4])
+    assert answer.text == "- Unplug it\n- Open the lid\n- Clean the filter\n- Close it"
+    assert (answer.radius, answer.radius_verbatim) == (1, 0)

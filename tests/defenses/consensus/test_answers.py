@@ -69,8 +69,7 @@ def test_no_two_alike_are_no_answer_and_everything_is_told(question: str, replie
     assert answer.abstained
     assert answer.radius == 0
     assert [dissent.text for dissent in answer.dissent] == replies
-    assert answer.text.startswith("No two sources agree: ")
-    assert all(f"{reply} ({place}.md)" in answer.text for place, reply in enumerate(replies))
+    assert answer.text.splitlines()[1:] == [f"- {place}.md: {reply}" for place, reply in enumerate(replies)]
     assert answer.for_prompt().text == ABSTENTION
     assert set(statuses(answer)) == {"d"}
 
@@ -103,14 +102,14 @@ def test_the_answer_of_most_is_shown_in_their_words(
 @pytest.mark.parametrize(
     ("replies", "told"),
     [
-        (["1867", "1867", "1869", "1869"], "1867 (0.md, 1.md); 1869 (2.md, 3.md)"),
-        (["No", "Yes", "no", "yes.", None], "No (0.md, 2.md); Yes (1.md, 3.md)"),
-        (["x"] * 4 + ["y"] * 4, "x (0.md, 1.md, 2.md and 1 more); y (4.md, 5.md, 6.md and 1 more)"),
+        (["1867", "1867", "1869", "1869"], "- 0.md, 1.md: 1867\n- 2.md, 3.md: 1869"),
+        (["No", "Yes", "no", "yes.", None], "- 0.md, 2.md: No\n- 1.md, 3.md: Yes"),
+        (["Rome"] * 4 + ["Oslo"] * 4, "- 0.md, 1.md, 2.md and 1 more: Rome\n- 4.md, 5.md, 6.md and 1 more: Oslo"),
     ],
 )
 def test_a_tie_is_told_and_is_no_answer(replies: list[str | None], told: str) -> None:
     answer = ask(replies)
-    assert (answer.text, answer.abstained, answer.radius) == (f"Sources disagree: {told}", True, 0)
+    assert (answer.text, answer.abstained, answer.radius) == (f"Sources disagree:\n{told}", True, 0)
     assert answer.citations == ()
     assert answer.for_prompt().text == ABSTENTION
     assert any(f"have {replies.count(replies[0])} votes each" in w for w in answer.warnings) or "No" in replies
@@ -124,7 +123,7 @@ def test_a_majority_is_more_than_half_of_those_that_answer() -> None:
     assert ask(replies).text == "a"
     answer = ask(replies, agreement="majority")
     assert (answer.abstained, answer.radius) == (True, 0)
-    assert answer.text == "Sources disagree: a (0.md, 1.md); b (2.md); c (3.md)"
+    assert answer.text.splitlines()[1:] == ["- 0.md, 1.md: a", "- 2.md: b", "- 3.md: c"]
     assert any("more than half of the 4 sources that answer" in warning for warning in answer.warnings)
     enough = ask(["a"] * 5 + ["b", "c", None], agreement="majority")
     assert (enough.text, enough.radius) == ("a", 1)
@@ -134,7 +133,8 @@ def test_two_of_nine_are_no_agreement() -> None:
     replies = ["Xylo", "Xylo", *"bcdefgh"]
     answer = ask(replies)
     assert (answer.abstained, answer.radius) == (True, 0)
-    assert answer.text.startswith("Sources disagree: Xylo (0.md, 1.md); b (2.md)")
+    assert answer.text.splitlines()[1:3] == ["- 0.md, 1.md: Xylo", "- 2.md: b"]
+    assert answer.text.splitlines()[-1] == "- and 3 more"
     assert any("more than a quarter of the 9 sources that answer" in warning for warning in answer.warnings)
     assert ask(replies[:7]).text == "Xylo"
 
@@ -163,7 +163,9 @@ def test_where_no_confidence_is_known_a_sole_source_is_one_where_all_others_abst
 
 def test_confidence_never_counts() -> None:
     tie = ask([sure("a"), sure("a"), unsure("b"), unsure("b")])
-    assert tie.text == "Sources disagree: a (0.md, 1.md); b (2.md, 3.md, unsure)"
+    _, told, unsure_of, least = tie.text.splitlines()
+    assert (told, least) == ("- 0.md, 1.md: a", "- 2.md, 3.md: b")
+    assert "unsure" in unsure_of
     lead = ask([unsure("a"), unsure("a"), unsure("a"), sure("b"), sure("b")])
     assert (lead.text, statuses(lead)) == ("a", "sssdd")
 
@@ -192,18 +194,85 @@ def test_copies_of_one_text_count_once_whatever_the_confidence(levels: tuple[tup
 
 
 @pytest.mark.parametrize(
-    ("replies", "step"),
+    ("question", "replies", "step"),
     [
-        (["Anna, Bob", "Cleo; Dan", "Eve"], "wants task='list'"),
-        (["李雷、韩梅", "- 张三\n- 王五", "赵六"], "wants task='list'"),
+        ("Which?", ["Anna, Bob", "Cleo; Dan", "Eve"], "list"),
+        ("Which?", ["李雷、韩梅", "- 张三\n- 王五", "赵六"], "list"),
         (
-            ["Open the lid and press the red button for 9 s.", "Hold the red button down until it glows green."],
+            "What?",
+            ["Open the lid and press the red button for 9 s.", "Hold the red button down until it glows."],
             "long_form",
         ),
-        (["30 days", "28 days", "a month"], None),
+        ("How do I start it?", ["Lid, lever, button, all in turn", "Press the button, the lever"], "long_form"),
+        ("Wie starte ich es?", ["1. Deckel auf\n2. Hebel um\n3. Knopf", "Knopf drücken, Hebel um"], "long_form"),
+        (
+            "Summarise it.",
+            ["Within 14 days, goods are refunded; shipping is not.", "In 14 days."],
+            "long_form",
+        ),
+        ("How many days?", ["30 days", "28 days", "a month"], None),
     ],
 )
-def test_where_nobody_agrees_the_form_of_the_replies_says_what_to_try(replies: list[str], step: str | None) -> None:
-    answer = ask(replies, "Which?")
+def test_where_nobody_agrees_question_and_replies_say_what_to_try(
+    question: str, replies: list[str], step: str | None
+) -> None:
+    answer = ask(replies, question)
     [said] = [warning for warning in answer.warnings if "min_support" in warning]
-    assert said.endswith("each something else") if step is None else step in said
+    assert [task for task in ("list", "long_form") if f"task={task!r}" in said] == ([] if step is None else [step])
+
+
+def test_replies_that_begin_with_opposite_verdicts_are_counted_against_each_other() -> None:
+    replies = ["Yes", "Yes, employees may.", "Yes, on Fridays.", "No", "No"]
+    answer = ask(replies, "May I?")
+    assert (answer.abstained, answer.radius) == (True, 0)
+    assert answer.text == "Sources disagree:\n" + "\n".join(
+        ["- 0.md: Yes", "- 1.md: Yes, employees may.", "- 2.md: Yes, on Fridays.", "- 3.md, 4.md: No"]
+    )
+    assert ask([*replies, "No", "No"], "May I?").text == "No"
+    firm = ask(["Yes"] * 6 + ["No", "No, never"], "May I?")
+    assert (firm.text, firm.radius) == ("Yes", 1)
+
+
+def cut(text: str) -> Response:
+    return Response(text, finish="length")
+
+
+def test_a_cut_reply_is_not_silence_and_no_sole_source_is_heard_beside_it() -> None:
+    answer = ask(["14 days", cut("Customers may ret"), None])
+    assert (answer.abstained, statuses(answer)) == (True, "dca")
+    assert answer.groups[1].status == "cut"
+    assert answer.text.splitlines()[:2] == ["1 source answers:", "- 0.md: 14 days"]
+    assert "limit of tokens" in answer.text
+    assert not any("silent" in warning for warning in answer.warnings)
+    assert ask(["14 days", "14 days", cut("Cust")]).text == "14 days"
+    alone = ask([cut("Customers may ret"), None])
+    assert alone.abstained
+    assert "limit of tokens" in alone.text
+    assert alone.for_prompt().text == ABSTENTION
+
+
+def test_nothing_told_is_false() -> None:
+    two = ask(["14 days", "14 days", None], min_support=3)
+    assert two.text == "2 sources answer:\n- 0.md, 1.md: 14 days"
+    assert "no two alike" not in " ".join(two.warnings)
+    doubtful = ask([unsure("14 days"), None])
+    assert "unsure" in doubtful.text
+    contained = ask(["Ruth Penn", "Mayor Ruth Penn"], "Who?")
+    assert "disagree" not in contained.text
+    bare = ask(["1867", "1869"], min_radius=1)
+    assert (bare.text, bare.abstained) == (ABSTENTION, True)
+
+
+def test_a_long_answer_is_asked_in_full_shown_as_it_is_and_of_several_told() -> None:
+    steps = "1. Open the lid.\n2. Press the button.\n\n3. Wait."
+    asked: list[str] = []
+    model = CallableModel(lambda prompt: asked.append(prompt) or (steps if "text 0." in prompt else ABSTENTION))
+    alone = ConsensusAggregation(model, task="long_form").answer("How do I start it?", passages(3))
+    assert (alone.text, alone.sole_source, alone.radius) == (steps, "0.md", 0)
+    assert "in a few words" not in asked[0]
+    several = ask([steps, "Press the button. " * 90, None], "How do I start it?", task="long_form")
+    told = several.text.splitlines()
+    assert told[:5] == [told[0], "- 0.md:", "    1. Open the lid.", "    2. Press the button.", "    3. Wait."]
+    assert 1400 < len(told[5]) < 1600
+    agreed = ask([steps] * 4, "How do I start it?", task="long_form")
+    assert (agreed.text, agreed.radius) == (steps, 1)

@@ -58,7 +58,7 @@ def test_where_nothing_is_kept_nobody_is_asked_and_people_are_told_who_says_what
     for final in ("always", "never"):
         answer = ask(["a1", "b2", "c3"], AssertionError("nothing is kept"), final=final)
         assert (answer.abstained, answer.radius, answer.model_calls) == (True, 0, 3)
-        assert answer.text == "Sources agree on nothing: a1 (s0); b2 (s1); c3 (s2)"
+        assert answer.text.splitlines()[1:] == ["- s0: a1", "- s1: b2", "- s2: c3"]
         assert answer.for_prompt().text == "I don't know"
     assert ask(["a1", "b2", "c3"], final="never", disagreement="abstain").text == "I don't know"
 

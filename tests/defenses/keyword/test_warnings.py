@@ -24,10 +24,10 @@ def test_nothing_retained_names_the_settings_to_change() -> None:
     assert "no keyword has the 3 sources that it takes (1 of those that answer, 3 at most): the most is 2" in warning
 
 
-def test_groups_that_say_otherwise_are_named_from_the_first_on() -> None:
+def test_groups_that_say_something_else_are_named_from_the_first_on() -> None:
     answer = _answer(["Yes.", "Yes", "Yes.", "Yes!", "No.", "No, never.", "Perhaps."], alpha=0.5, final="never")
-    [warning] = [w for w in answer.warnings if "otherwise" in w]
+    against, besides = [w for w in answer.warnings if "answering sources" in w]
     assert answer.text == "yes"
-    assert warning.startswith("3 of 7 answering sources say otherwise: 'No")
-    assert "4.txt" in warning
-    assert "'Perhaps." in warning
+    assert "otherwise" in against
+    assert "4.txt" in against
+    assert "'Perhaps." in besides

@@ -12,46 +12,26 @@ CHOICES = ["Paris", "Lyon", "Nice", "No toll"]
 FOR_LYON = [
     "B",
     "B.",
+    "(b)",
     "B. Lyon",
     "B: Lyon",
+    "B — Lyon",
+    "(B) Lyon",
     "The answer is (B) Lyon.",
     "**Answer: B**",
+    "**Answer:** Lyon",
     "The correct answer is B. Lyon",
     "$\\boxed{\\text{B}}$",
     '{"answer": "Lyon"}',
     "Lyon [1][2]",
-    "It is Lyon.",
-    "Lyon (not Paris)",
-    "My answer is B.",
-    "Select B",
-    "Option B is correct.",
-    "B\n\nExplanation: The passage says Lyon.",
+    '"Lyon."',
+    "- Lyon",
     "Ｂ．Ｌｙｏｎ",
     "B\u200b",
-    "答案：B",
-    "La bonne réponse est B.",
-    "La risposta corretta è B.",
-    "Правильный ответ — B.",
-    "Het juiste antwoord is B.",
-    "Jawabannya adalah B.",
-    "उत्तर: B",
-    "คำตอบคือ B",
-    "Answer - B",
-    "- B",
     "<think>A?</think>B",
     "Answer:\nB",
-    "B, because the passage says so.",
-    "B — Lyon",
     "lyon",
     "B;",
-    "Answer is B",
-    "It's B.",
-    "Correct: B",
-    "Vastaus on B.",
-    "Svaret er B.",
-    "Odgovor je B.",
-    "பதில்: B",
-    "Ang sagot ay B.",
 ]
 FOR_NOTHING = [
     "I don't know",
@@ -61,17 +41,19 @@ FOR_NOTHING = [
     "A, B",
     "Not B",
     "",
-    "The answer is A or B.",
     "Berlin",
     "B is wrong.",
     "Is it B?",
     "A+",
-    "The answer is not A, it is B.",
-    "答案不是B",
-    "Not Paris but Lyon.",
     "Anything but Lyon.",
+    "Lyon (wrong)",
+    "Lyon (not Paris)",
+    "ikke Lyon",
+    "Lyon, not Paris",
+    "Lyon\n\nThat is false.",
+    "It was said to be Lyon.",
 ]
-FOR_NO_TOLL = ["No toll", "There is no toll.", "D", "The answer is D. No toll", "No toll is charged.", "no toll [1]"]
+FOR_NO_TOLL = ["No toll", "D", "The answer is D. No toll", "no toll [1]"]
 
 
 @pytest.mark.parametrize("reply", FOR_LYON)
@@ -87,6 +69,13 @@ def test_a_reply_that_states_no_option_or_several_does_not_vote(reply: str) -> N
 @pytest.mark.parametrize("reply", FOR_NO_TOLL)
 def test_an_option_with_a_negation_is_voted_for_by_its_words(reply: str) -> None:
     assert parse_option(reply, CHOICES) == 3
+
+
+@pytest.mark.parametrize("reply", ["- 5", ".5", "minus 5", "5 million", "-5", "5%", "1.5", "about 5", "5 or 6", "$5"])
+def test_a_number_is_voted_for_by_itself_alone(reply: str) -> None:
+    assert parse_option(reply, ["5", "50"]) is None
+    assert parse_option("5.", ["5", "50"]) == 0
+    assert parse_option("-5", ["5", "-5"]) == 1
 
 
 @pytest.mark.parametrize(

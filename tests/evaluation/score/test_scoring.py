@@ -64,7 +64,7 @@ def disagreeing(*said: str) -> RobustAnswer:
         GroupReport(i, (f"p{i}",), (f"{i}.pdf",), "differs", one, keywords=(one,), words=(one,))
         for i, one in enumerate(said)
     )
-    return replace(answer(ABSTENTION, abstained=True), groups=groups).telling("Sources disagree")
+    return replace(answer(ABSTENTION, abstained=True), groups=groups).telling(disagree=True)
 
 
 @pytest.mark.parametrize(
