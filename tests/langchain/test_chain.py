@@ -399,3 +399,24 @@ def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word(caplo
     for _ in range(20):
         asyncio.run(leave())
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_fallbacks_fire_on_a_providers_error_whose_words_hold_a_key(style: str) -> None:
+    openai, httpx = pytest.importorskip("openai"), pytest.importorskip("httpx")
+    key = "sk-proj-abcdefghijklmnop123456"
+    request = httpx.Request("POST", "https://api.example/v1", headers={"Authorization": f"Bearer {key}"})
+
+    def refusing(prompt: str) -> str:
+        said = f"Incorrect API key provided: {key}"
+        raise openai.AuthenticationError(said, response=httpx.Response(401, request=request), body={"key": key})
+
+    chain = create_robust_documents_chain(Reader(answer=refusing), PROMPT)
+    spare = create_robust_documents_chain(Reader(), PROMPT)
+    guarded = chain.with_fallbacks([spare], exceptions_to_handle=(openai.AuthenticationError,))
+    assert await called(guarded, style) == "Paris"
+    with pytest.raises(openai.AuthenticationError) as raised:
+        await called(chain, style)
+    assert raised.value.status_code == 401
+    assert key not in repr((raised.value, vars(raised.value), raised.value.__cause__))
+    assert not hasattr(raised.value, "request")
