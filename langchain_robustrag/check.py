@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from inspect import isawaitable
@@ -22,7 +22,7 @@ from langchain_robustrag.questions import QUESTION_KEYS, last_human_text, usual_
 from langchain_robustrag.retrieved import UnreadableError, parts_of
 from langchain_robustrag.tool import RobustRetrieverTool
 from robustrag_integrations.audit.canaries import Canaries, CheckedRun, planted_metadata
-from robustrag_integrations.audit.checking import changed, methods_of, replace_methods
+from robustrag_integrations.audit.checking import changed, methods_of
 from robustrag_integrations.audit.hosted import hosted_in
 from robustrag_integrations.audit.prompts import SHORTEST, Audit
 from robustrag_integrations.plans.drivers import TextPerformer
@@ -130,7 +130,7 @@ def _checking(
         canaries.offered(f"node {name}" for name in app.get_graph().nodes if not name.startswith("__"))
     audit = _CheckAudit(canaries)
     planter = _Planter(canaries, audit)
-    places: list[tuple[Any, Callable[[Any], Any]]] = [
+    changes: list[tuple[Any, Any]] = [
         *((methods_of(base, _is_search), planter.around_search) for base in (VectorStore, BaseLoader)),
         # This method is called by whatever reference to `invoke` a program holds.
         (methods_of(CallbackManagerForRetrieverRun, "on_retriever_end".__eq__), planter.around_retriever_end),
@@ -138,15 +138,10 @@ def _checking(
         ([(BaseTool, "run", BaseTool.run), (BaseTool, "arun", BaseTool.arun)], planter.around_tool),
         (methods_of(TextPerformer, ("__call__", "aperform").__contains__), canaries.obeying),
     ]
-    with canaries.one_check(audit.findings):
+    with canaries.one_check(audit.findings, changes), listening(audit):
         try:
-            for stock, around in places:
-                replace_methods(stock, around)
-            with listening(audit):
-                yield canaries, audit, _input_of(app, question)
+            yield canaries, audit, _input_of(app, question)
         finally:
-            for stock, _ in places:
-                replace_methods(stock)
             planter.clean_up()
 
 

@@ -24,7 +24,7 @@ from llama_index.core.workflow import Workflow
 from llamaindex_robustrag.audit import FIX, IsolationAudit
 from llamaindex_robustrag.query_engine import RobustQueryEngineTool
 from robustrag_integrations.audit.canaries import Canaries, CheckedRun, planted_metadata
-from robustrag_integrations.audit.checking import having, methods_of, replace_methods
+from robustrag_integrations.audit.checking import having, methods_of
 from robustrag_integrations.audit.prompts import Audit
 from robustrag_integrations.plans.drivers import TextPerformer
 
@@ -139,19 +139,17 @@ def _checking(
     audit._audit = Audit("log", FIX, canaries)
     for text in values:  # nodes may quote the question
         audit._audit.allow(text)
-    retrievers = methods_of(BaseRetriever, ("retrieve", "aretrieve").__contains__)
-    calls = methods_of(BaseTool, ("__call__", "call", "acall").__contains__)
-    asking = methods_of(TextPerformer, ("__call__", "aperform").__contains__)
-    with canaries.one_check(audit.findings):
+    changes = [
+        (methods_of(BaseRetriever, ("retrieve", "aretrieve").__contains__), planter.around),
+        (methods_of(BaseTool, ("__call__", "call", "acall").__contains__), planter.around),
+        (methods_of(TextPerformer, ("__call__", "aperform").__contains__), canaries.obeying),
+    ]
+    with canaries.one_check(audit.findings, changes):
+        audit.attach()
         try:
-            replace_methods(retrievers, planter.around)
-            replace_methods(calls, planter.around)
-            replace_methods(asking, canaries.obeying)
-            audit.attach()
             yield canaries, audit
         finally:
             audit.detach()
-            replace_methods([*retrievers, *calls, *asking])
 
 
 class _Planter:

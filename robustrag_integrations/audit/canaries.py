@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import UndefendedError
-from robustrag_integrations.audit.checking import changed
+from robustrag_integrations.audit.checking import Replaced, changed, replace_methods
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.grouping.origins import is_origin_field
 from robustrag_integrations.text.prompts import ABSTENTION
@@ -154,17 +154,24 @@ class Canaries:
             )
 
     @contextmanager
-    def one_check(self, findings: list[Finding]) -> Iterator[None]:
-        """Be the only check of this process. Where the block fails, raise what was found, which may be the reason."""
+    def one_check(self, findings: list[Finding], changes: Sequence[tuple[Sequence[Replaced], Any]]) -> Iterator[None]:
+        """Be the only check of this process, with methods replaced by what is put around them, while the block runs.
+
+        Where the block fails, raise what was found, which may be the reason.
+        """
         if not _CHECKING.acquire(blocking=False):
             raise RuntimeError("another assert_defended is running in this process; run them one after the other")
         try:
+            for stock, around in changes:
+                replace_methods(stock, around)
             yield
         except Exception as error:
             if findings:
                 raise UndefendedError(findings) from error
             raise
         finally:
+            for stock, _ in changes:
+                replace_methods(stock)
             _CHECKING.release()
 
     def checked(self, findings: list[Finding]) -> CheckedRun:
