@@ -39,14 +39,13 @@ _HYPHENS = re.compile(
     r"(?<=[^\W_])[\u2010\u2011](?=[^\W_])|(?<=\d)[\u2012\u2013](?=\d)|(?<![^\s(<>=≤≥~≈±])\u2212(?=[$€£¥]?[.,]?\d)"
 )
 _YES, _NO = YES.union(WORDS["yes elsewhere"]), NO.union(WORDS["no elsewhere"])
+_WORDS, _FOLLOWING = (
+    "|".join(map(re.escape, sorted(words, key=len, reverse=True))) for words in (_YES | _NO, WORDS["verdict goes on"])
+)
 _VERDICT = re.compile(
-    r"(?P<word>{})(?![\w'’])"
-    r"(?:\s*(?:\Z|[,;!。，、！；،؛。।(—–]|\.(?!\s*\d)|(?<!예)(?<!ano):\s+(?!\d)|-\s)|\s+(?:{})(?![\w-]))".format(
-        *(
-            "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
-            for words in (_YES | _NO, WORDS["verdict goes on"])
-        )
-    ),
+    rf"\*\*(?P<bold>{_WORDS})[.,!:]?\*\*|(?P<word>{_WORDS})(?![\w'’])"
+    r"(?:\s*(?:\Z|[,;!。，、！；،؛。।(—–]|\.(?!\s*\d)|(?<!예)(?<!ano):\s+(?!\d)|-\s)|[ \t]*\n"
+    rf"|\s+(?:{_FOLLOWING})(?![\w-]))",
     re.I,
 )
 _CODE = re.compile(r"(?:\A|\s)-{1,2}\w|[_/\\=|<>{}\[\]$#@~^`*]|\w\(")  # case means something there
@@ -92,6 +91,9 @@ def _key(answer: str) -> str | None:
     answer = _stripped(answer)
     if "`" in answer or _INDENTED.search(answer):
         return answer or None
+    first, _, rest = answer.partition("\n")
+    if rest and (said := _VERDICT.match(answer)) and said["word"] == first.rstrip():
+        answer = f"{said['word']}, {rest}"  # a verdict has a line of its own
     text = " ".join(_plain(answer).split())
     words = _LAST.sub("", text).split(" ")
     if words[-1][-1:] in ("!", "！") and _is_exclaimed(words):
@@ -125,7 +127,7 @@ def verdict_of(answer: str) -> Literal["yes", "no"] | None:
     "No. 5", "No-fly zone", "Yes and no" and "네 가지" (four kinds) begin with none.
     """
     found = _VERDICT.match(answer)
-    return None if found is None else "yes" if found["word"].casefold() in _YES else "no"
+    return None if found is None else "yes" if (found["bold"] or found["word"]).casefold() in _YES else "no"
 
 
 def _folded(word: str, *, first: bool) -> str:
