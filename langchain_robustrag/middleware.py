@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -182,22 +182,26 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
 
         What the agent said after a result that is withheld may be that result's words, and is withheld with it.
         """
-        held, swayed = [], False
+        held: list[Any] = []
+        swayed, called = False, dict[str, str]()
         for message in for_prompts(messages):
-            if isinstance(message, ToolMessage) and not self._passes(message):
+            if isinstance(message, AIMessage):
+                called |= {str(call["id"]): call["name"] for call in message.tool_calls}
+            if isinstance(message, ToolMessage) and not self._passes(message, called):
                 message, swayed = _not_ours(message), True
             elif swayed and isinstance(message, AIMessage) and not mark_of(message):
                 message = _swayed(message)
             held.append(message)
         return held
 
-    def _passes(self, message: ToolMessage) -> bool:
+    def _passes(self, message: ToolMessage, called: Mapping[str, str]) -> bool:
         """True for a result that is ours or passes unread, and for one that no tool gave.
 
         A call that no tool has run for was answered by the program: a person refused it, or another middleware did, or
         it is the agent's structured output.
         """
-        return bool(mark_of(message)) or message.name in self._pass_through or message.tool_call_id in self._unrun
+        name = message.name or called.get(message.tool_call_id)
+        return bool(mark_of(message)) or name in self._pass_through or message.tool_call_id in self._unrun
 
     def _noted(self, response: ModelCallResult[Any]) -> ModelCallResult[Any]:
         """Return a model's response, its calls noted; refuse one made from what a tool of its provider found."""
@@ -232,7 +236,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
             return _withheld(call, str(error), result)
         text = text_of(result.content)
         if text is not None and not text.strip():
-            return result
+            return result.model_copy(update={"additional_kwargs": marked("")})
         if not known:
             return _withheld(
                 call, "no documents were found in it, and the tool is in neither tools= nor pass_through=", result

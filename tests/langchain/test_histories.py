@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_from_dict, messages_to_dict
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables.history import RunnableWithMessageHistory
-from langchain_core.tools import create_retriever_tool
+from langchain_core.tools import InjectedToolCallId, create_retriever_tool, tool
 from typing_extensions import TypedDict
 
 from langchain_robustrag import (
@@ -229,8 +229,6 @@ async def test_pages_that_an_undefended_tool_left_in_a_thread_reach_no_model(
 
 
 def test_results_of_our_own_tool_and_of_tools_that_pass_through_stay_in_a_thread() -> None:
-    from langchain_core.tools import tool
-
     @tool
     def weather() -> str:
         """The weather."""
@@ -274,3 +272,25 @@ def test_what_people_and_other_middleware_say_in_a_tools_place_is_read() -> None
             refused = {"decisions": [{"type": "reject", "message": "Not today, says Ann."}]}
             agent.invoke(Command(resume=refused), config)  # type: ignore[arg-type]
         assert "Not today, says Ann." in model.read[-1] or "limit" in model.read[-1].lower()
+
+
+def test_an_empty_result_is_one_and_commands_of_tools_that_pass_through_stay() -> None:
+    @tool
+    def search(query: str) -> str:
+        """Finds nothing."""
+        return ""
+
+    @tool("search")
+    def noting(query: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+        """Notes something in the graph's state."""
+        return Command(update={"messages": [ToolMessage("noted", tool_call_id=tool_call_id)]})
+
+    for given, passing, read in ((search, [], ""), (noting, ["search"], "noted")):
+        model, saver, config = Reading(), InMemorySaver(), {"configurable": {"thread_id": "a"}}
+        defence = RobustRetrievalMiddleware(Reader(answer=obeying), pass_through=passing)
+        for _ in range(2):
+            agent = create_agent(model, [given], middleware=[defence], checkpointer=saver)
+            agent.invoke({"messages": [HumanMessage(QUESTION)]}, config)  # type: ignore[arg-type]
+        assert len(model.read) == 4
+        assert not any("withheld" in each for each in model.read)
+        assert all(each.endswith(read) for each in model.read[1::2])
