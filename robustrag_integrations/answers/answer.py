@@ -40,7 +40,7 @@ Reader = Literal["people", "model"]  # who reads an answer
 WITHHELD = (
     "The answer was withheld: too few sources give it, and its words may be an attacker's. Go on without it: use "
     "another tool, ask in other words, or tell the user that this is not confirmed. Whoever runs this tool can add "
-    "sources; allow_sole_source=True lets through what one source says."
+    "sources, or trusted ones; allow_sole_source=True lets through what one source says."
 )
 
 DecidedBy = Literal["trusted", "votes", "sole_source", "conversation"]

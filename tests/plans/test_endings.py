@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting
+from robustrag_integrations import (
+    ConsensusAggregation,
+    DecodingAggregation,
+    KeywordAggregation,
+    MajorityVoting,
+)
 from robustrag_integrations.defenses.base import Defense
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
@@ -79,3 +84,20 @@ def test_an_abandoned_stream_asks_nothing_more() -> None:
     stream = defense.stream("q", PASSAGES)
     stream.close()
     assert list(defense.stream("q", PASSAGES)) == ["paris"]
+
+
+@pytest.mark.parametrize("method", ["consensus", "voting"])
+async def test_with_a_smallest_radius_sources_that_disagree_are_told_to_nobody(method: str) -> None:
+    def asked(least: int) -> Defense:
+        if method == "voting":
+            return MajorityVoting(
+                ScriptedModel(lambda text: "AB"[int(text[-1]) % 2]), prompts=BARE_CHOICES, min_radius=least
+            )
+        return ConsensusAggregation(ScriptedModel(lambda text: f"town {text}"), prompts=BARE, min_radius=least)
+
+    choices = ["yes", "no"] if method == "voting" else None
+    told = asked(0).answer("q", PASSAGES[:6], choices=choices)
+    assert told.abstained
+    assert told.text != "I don't know"
+    for answer in (asked(1).answer("q", PASSAGES[:6], choices=choices), told.for_prompt()):
+        assert (answer.text, answer.abstained, bool(answer.dissent)) == ("I don't know", True, True)
