@@ -16,15 +16,17 @@ from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextC
 from llama_index.core.chat_engine.types import AgentChatResponse, BaseChatEngine, StreamingAgentChatResponse
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import NodeWithScore, QueryType
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index.core.tools import ToolOutput
 from typing_extensions import Unpack
 
 from llamaindex_robustrag.conversation import aside_prompt, from_conversation
+from llamaindex_robustrag.grouping import Later
 from llamaindex_robustrag.llm import blocks_the_loop
 from llamaindex_robustrag.query_engine import check_names, check_parts, synthesizer_of
 from llamaindex_robustrag.reports import REPORT
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
+from robustrag_integrations.audit.canaries import trusted_retrieval
 from robustrag_integrations.audit.checking import having
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.text.prompts import ABSTENTION
@@ -42,20 +44,25 @@ class _Turn:
     Attributes:
         message: the user's.
         query: the question that it was condensed to, if it was.
+        later: the nodes that are asked one by one; the others are trusted then. None: there are no trusted ones.
     """
 
     message: str
     query: str | None = None
+    later: Later | None = None
     synthesizer: RobustRAGSynthesizer | Any = None
     response: Any = None
 
     def synthesize(self, query: QueryType, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
-        self.response = self.synthesizer.synthesize(self.query or query, nodes)
+        self.response = self.synthesizer.synthesize(self.query or query, **self._shelves(nodes))
         return self.response  # type: ignore[no-any-return]
 
     async def asynthesize(self, query: QueryType, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
-        self.response = await self.synthesizer.asynthesize(self.query or query, nodes)
+        self.response = await self.synthesizer.asynthesize(self.query or query, **self._shelves(nodes))
         return self.response  # type: ignore[no-any-return]
+
+    def _shelves(self, nodes: list[NodeWithScore]) -> dict[str, Any]:
+        return {"nodes": nodes} if self.later is None else {"nodes": self.later, "trusted_nodes": nodes}
 
     def report_in(self, reply: Any) -> Any:
         """Return a chat engine's reply, with the robust response and its report."""
@@ -124,6 +131,8 @@ class ReportingChatEngine(BaseChatEngine):
     _llm: LLM
     _synthesizer: RobustRAGSynthesizer | None = None
     _small_talk: bool = True
+    _trusted_retriever: Any = None
+    _node_postprocessors: list[Any]
     _stored: Any = None
 
     @property
@@ -144,7 +153,12 @@ class ReportingChatEngine(BaseChatEngine):
         return self._synthesizer
 
     def _new_turn(
-        self, conversation: Sequence[ChatMessage], streaming: bool, unread: Sequence[ChatMessage] = ()
+        self,
+        conversation: Sequence[ChatMessage],
+        streaming: bool,
+        unread: Sequence[ChatMessage] = (),
+        *,
+        tainted: bool,
     ) -> _Turn:
         """Return the turn of one message; `unread` are earlier messages that are not in front of every prompt."""
         turn, synthesizer = _TURN.get(), self.response_synthesizer
@@ -154,8 +168,50 @@ class ReportingChatEngine(BaseChatEngine):
             conversation=conversation,
             aside=aside_prompt(unread, turn.message) if asks else None,
             condensed=unread,
+            tainted=tainted,
         )
         return turn
+
+    def _get_nodes(self, message: str) -> list[NodeWithScore]:
+        if self._trusted_retriever is None:
+            return super()._get_nodes(message)  # type: ignore[misc, no-any-return]
+        self._retrieve_later(message)
+        with trusted_retrieval():
+            nodes = self._trusted_retriever.retrieve(message)
+        for postprocessor in self._node_postprocessors:
+            nodes = postprocessor.postprocess_nodes(nodes, query_bundle=QueryBundle(message))
+        return nodes
+
+    async def _aget_nodes(self, message: str) -> list[NodeWithScore]:
+        if self._trusted_retriever is None:
+            return await super()._aget_nodes(message)  # type: ignore[misc, no-any-return]
+        self._retrieve_later(message)
+        with trusted_retrieval():
+            nodes = await self._trusted_retriever.aretrieve(message)
+        for postprocessor in self._node_postprocessors:
+            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=QueryBundle(message))
+        return nodes
+
+    def _retrieve_later(self, message: str) -> None:
+        theirs: Any = super()
+        _TURN.get().later = Later(lambda: theirs._get_nodes(message), lambda: theirs._aget_nodes(message))
+
+    def _is_tainted(self, history: Sequence[ChatMessage]) -> bool:
+        """True if a conversation holds words of assistants or tools that no trusted source decided.
+
+        What an assistant said before the first message of the user is the program's, unless it is an answer of ours.
+        """
+        asked = False
+        for message in history:
+            asked |= message.role == MessageRole.USER
+            if message.role in (MessageRole.TOOL, MessageRole.FUNCTION):
+                return True
+            if message.role != MessageRole.ASSISTANT or not message.content or message.content in self._told:
+                continue
+            decided = message.additional_kwargs.get(REPORT, "unknown" if asked else None)
+            if decided not in (None, "trusted"):
+                return True
+        return False
 
     def _for_prompts(self, conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
         """Return a conversation as prompts may hold it, also one that was made of what people were shown."""
@@ -180,6 +236,7 @@ class ReportingChatEngine(BaseChatEngine):
         system_prompt: str | None = None,
         node_postprocessors: list[Any] | None = None,
         small_talk: bool = True,
+        trusted_retriever: Any = None,
         **settings: Unpack[ChatOptions],
     ) -> Self:
         """Create an engine from its parts.
@@ -192,10 +249,14 @@ class ReportingChatEngine(BaseChatEngine):
                 that was stored by a program of yours nothing is known: store `engine.chat_history`.
             small_talk: where no document answers, ask once more without documents, so that greetings and questions
                 about the conversation get a reply; False: an abstention.
+            trusted_retriever: as in `RobustRAGQueryEngine`: what it finds decides, and `retriever` is asked where that
+                does not hold the answer.
             settings: `prefix_messages` of the context engine; `condense_prompt` (with `{chat_history}` and
                 `{question}`) and `verbose` of the condensing one; the other arguments of `RobustRAGSynthesizer`.
         """
         check_parts(retriever, node_postprocessors)
+        if trusted_retriever is not None:
+            check_parts(trusted_retriever, node_postprocessors, "trusted_retriever")
         given: dict[str, Any] = {**settings}
         theirs = {name: given.pop(name) for name in cls._THEIRS if name in given}
         check_names(given, [*signature(cls.from_defaults).parameters, *cls._THEIRS])
@@ -209,7 +270,7 @@ class ReportingChatEngine(BaseChatEngine):
             node_postprocessors=node_postprocessors,
             **theirs,
         )
-        made._synthesizer, made._small_talk = synthesizer, small_talk
+        made._synthesizer, made._small_talk, made._trusted_retriever = synthesizer, small_talk, trusted_retriever
         return cast("Self", made)
 
     def chat(self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any) -> AgentChatResponse:
@@ -251,7 +312,11 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):  # type: 
     _THEIRS = ("prefix_messages",)
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
-        return self._new_turn([*self._prefix_messages, *self._for_prompts(chat_history)], streaming)
+        return self._new_turn(
+            [*self._prefix_messages, *self._for_prompts(chat_history)],
+            streaming,
+            tainted=self._is_tainted(chat_history),
+        )
 
 
 class RobustCondensePlusContextChatEngine(  # type: ignore[misc]
@@ -271,7 +336,9 @@ class RobustCondensePlusContextChatEngine(  # type: ignore[misc]
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
         system = [ChatMessage(role=MessageRole.SYSTEM, content=self._system_prompt)] if self._system_prompt else []
-        return self._new_turn(system, streaming, self._for_prompts(chat_history))
+        return self._new_turn(
+            system, streaming, self._for_prompts(chat_history), tainted=self._is_tainted(chat_history)
+        )
 
     def _condense_question(self, chat_history: list[ChatMessage], latest_message: str) -> str:
         _TURN.get().query = super()._condense_question(self._for_prompts(chat_history), latest_message)

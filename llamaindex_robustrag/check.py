@@ -203,6 +203,8 @@ class _Planter:
         if not isinstance(nodes, list) or not all(isinstance(node, NodeWithScore) for node in nodes):
             self._canaries.ran(name, f"no canary could be planted in the {type(nodes).__name__} it returned")
             return nodes
+        if self._canaries.trusts(name):
+            return nodes
         self._canaries.ran(name)
         _CALLED.get().get("retrieved", []).append(name)
         order, own = self._canaries.order(name), f"canary-{uuid.uuid4()}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from llamaindex_robustrag.prompts import MessageText
-from robustrag_integrations._util.errors import ModelError
+from robustrag_integrations._util.errors import ModelError, TrustedError
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Repeats
@@ -65,7 +65,16 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
         book.note(request, reply)
         return reply
 
-    answer: RobustAnswer = yield from relayed(plan, relay)
+    failed: TrustedError | None = None
+    try:
+        answer: RobustAnswer = yield from relayed(plan, relay)
+    except TrustedError as error:  # a greeting about which a model made something up
+        if error.robustness.trusted.reply is None or is_streamed:
+            raise
+        failed, answer = error, error.robustness
+    if answer.trusted is not None and answer.trusted.status in ("answers", "abstains"):
+        yield from held
+        return answer
     speaking = _speaking(answer, groups)
     stays = is_streamed or answer.is_withheld or (not answer.abstained and verdict_of(answer.text) is not None)
     if stays or speaking > answer.radius:
@@ -75,12 +84,16 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
     try:
         response = yield from relayed(ask_final(prompt, shown=is_shown), relay)
     except ModelError as error:
+        if failed is not None:
+            raise failed from error
         yield from held
         why = f"the conversation could not be asked either: {error}"
         return _unproved(replace(answer, warnings=(*answer.warnings, why)))
     answer = book.entered(replace(answer, model_calls=answer.model_calls + 1))
     text = response.text or ABSTENTION
     is_silent = is_abstention(text)
+    if is_silent and failed is not None:
+        raise failed
     if is_silent and is_shown:
         return replace(answer, text=text)
     if is_silent or speaking:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from robustrag_integrations.answers.answer import as_answer
+from robustrag_integrations.defenses.base import shelf_of
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
     PASSAGE,
@@ -30,8 +32,7 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[Pass
     none share a group. A function takes a `Passage`: `metadata` is the node's, `id` its id, `document_id` that of its
     source document.
     """
-    if wrong := [type(n).__name__ for n in nodes if not isinstance(n, NodeWithScore)]:
-        raise TypeError(f"nodes must be what retriever.retrieve(query) gave, a list of NodeWithScore, got {wrong[0]}")
+    _check_nodes(nodes, "nodes")
     passages = [_passage(n) for n in nodes]
     if group_by == PASSAGE:  # a node that was retrieved twice is one
         return isolate(passages, by=lambda passage: passage.id)
@@ -41,6 +42,44 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[Pass
         once = isolate(passages, by=lambda passage: passage.id)
         groups = tuple(replace(group, keyless=("None",) * len(group.passages)) for group in once)
     return groups
+
+
+def shelf_of_nodes(nodes: Sequence[NodeWithScore]) -> tuple[PassageGroup, ...]:
+    """Put trusted nodes into one group, whose text is what stock synthesizers show; none for no node."""
+    _check_nodes(nodes, "trusted_nodes")
+    return shelf_of([replace(p, text=p.text.strip()) for p in map(_passage, nodes)])
+
+
+class Later:
+    """Nodes that are retrieved where the trusted ones are silent; `nodes` are those found by then."""
+
+    def __init__(self, find: Callable[[], Any], afind: Callable[[], Awaitable[Any]]) -> None:
+        self._find, self._afind = find, afind
+        self.nodes: list[NodeWithScore] = []
+
+    @classmethod
+    def of(cls, nodes: Any) -> Later:
+        """Return nodes that are there already, and not looked at before they are needed."""
+
+        async def afind() -> Any:
+            return nodes
+
+        return cls(lambda: nodes, afind)
+
+    def find(self) -> list[NodeWithScore]:
+        """Retrieve the nodes."""
+        self.nodes = list(self._find())
+        return self.nodes
+
+    async def afind(self) -> list[NodeWithScore]:
+        """`find` without blocking the event loop."""
+        self.nodes = list(await self._afind())
+        return self.nodes
+
+
+def _check_nodes(nodes: Sequence[NodeWithScore], name: str) -> None:
+    if wrong := [type(n).__name__ for n in nodes if not isinstance(n, NodeWithScore)]:
+        raise TypeError(f"{name} must be what retriever.retrieve(query) gave, a list of NodeWithScore, got {wrong[0]}")
 
 
 def node_places(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[int, ...]:

@@ -83,13 +83,18 @@ class UserTemplate(CoreTemplate):
         """What it shows besides passages and question."""
         return " ".join(text for _, pieces in self.messages for text, _ in pieces)
 
-    def asking(self, request: str) -> UserTemplate:
-        """Return the template with one sentence more, at the end of the last message of the user's."""
+    def asking(self, request: str, *, leads: bool = False) -> UserTemplate:
+        """Return the template with one sentence more, at the end of the last message of the user's.
+
+        One that `leads` stands before the text: in the system message that comes first, or else in that last message.
+        """
         users = [i for i, (role, _) in enumerate(self.messages) if role == MessageRole.USER]
-        last = users[-1] if users else len(self.messages) - 1
-        role, pieces = self.messages[last]
-        asked = (role, (*pieces, (f"\n\n{request}", None)))
-        return replace(self, messages=(*self.messages[:last], asked, *self.messages[last + 1 :]))
+        place = users[-1] if users else len(self.messages) - 1
+        if leads and self.messages[0][0] == MessageRole.SYSTEM:
+            place = 0
+        role, pieces = self.messages[place]
+        asked = ((f"{request}\n\n", None), *pieces) if leads else (*pieces, (f"\n\n{request}", None))
+        return replace(self, messages=(*self.messages[:place], (role, asked), *self.messages[place + 1 :]))
 
     def render(self, **values: str) -> Prompt:
         """Return the messages with the values in their places."""
@@ -110,15 +115,19 @@ class UserTemplate(CoreTemplate):
         return Prompt(done[0][1] if self.is_text else MessageText.joined(done), span)
 
 
-def with_user_prompt(shipped: PromptSet, template: BasePromptTemplate, llm: LLM, task: Task, request: str) -> PromptSet:
+def with_user_prompt(
+    shipped: PromptSet, template: BasePromptTemplate, llm: LLM, task: Task, request: str, silence_request: str
+) -> PromptSet:
     """Return the project's prompts with the user's in their place; raise if it cannot be filled in safely.
 
-    `request`: what is added to it where whole answers or items are counted (consensus).
+    `request`: what is added to it where whole answers or items are counted (consensus); `silence_request`: what is put
+    before it about trusted nodes, "none" for nothing.
     """
     own = chosen(template, llm)
     plain = own.model_copy(update={"output_parser": None})  # only the final answer has its format
     isolated = _filled(plain, llm, "{context}", "context")
-    changes: dict[str, Any] = {"isolated": isolated, "phrases": None}
+    trusted = isolated if silence_request == "none" else isolated.asking(silence_request, leads=True)
+    changes: dict[str, Any] = {"isolated": isolated, "phrases": None, "trusted": trusted}
     if request:
         changes["isolated"] = isolated.asking(request)
         changes["wording"] = _filled(own, llm, AGREED_CONTEXT, "agreed")

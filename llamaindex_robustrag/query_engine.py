@@ -10,19 +10,24 @@ from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.callbacks.base import CallbackManager
+from llama_index.core.callbacks.schema import CBEventType, EventPayload
 from llama_index.core.llms import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer
+from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool, ToolMetadata, ToolOutput
 from typing_extensions import Unpack
 
+from llamaindex_robustrag.grouping import Later
 from llamaindex_robustrag.llm import steers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
 from robustrag_integrations._util.checks import refuse_misspelt
 from robustrag_integrations._util.errors import RobustRAGError, TooFewVotesError
 from robustrag_integrations.answers.answer import WITHHELD
+from robustrag_integrations.audit.canaries import trusted_retrieval
 from robustrag_integrations.models.base import TextModel
 
 _REFUSED = (  # classes of LlamaIndex and its integrations: a model reads several documents at once, or they are merged
@@ -41,6 +46,10 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         response_synthesizer: a `RobustRAGSynthesizer`; another one is refused.
         node_postprocessors: applied to the nodes before they are grouped.
         callback_manager: gets the query's events.
+        trusted_retriever: finds what only people write whom you trust, in an index of its own. It is asked first, and
+            what it finds is read together, as by LlamaIndex's own engine; if that holds the answer, nobody else is
+            asked, and nothing that `retriever` would find changes it. Postprocessors see each retriever's nodes by
+            themselves.
 
     Examples:
         >>> engine = RobustRAGQueryEngine.from_args(retriever, llm=llm)
@@ -59,10 +68,14 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         response_synthesizer: BaseSynthesizer | None = None,
         node_postprocessors: list[BaseNodePostprocessor] | None = None,
         callback_manager: CallbackManager | None = None,
+        trusted_retriever: BaseRetriever | None = None,
     ) -> None:
         _check_robust(response_synthesizer)
         check_parts(retriever, node_postprocessors)
+        if trusted_retriever is not None:
+            check_parts(trusted_retriever, node_postprocessors, "trusted_retriever")
         super().__init__(retriever, response_synthesizer, node_postprocessors, callback_manager)
+        self._trusted_retriever = trusted_retriever
 
     @classmethod
     def from_args(  # type: ignore[override]
@@ -73,12 +86,13 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
         callback_manager: CallbackManager | None = None,
         streaming: bool | None = None,
+        trusted_retriever: BaseRetriever | None = None,
         **settings: Unpack[SynthesizerOptions],
     ) -> RobustRAGQueryEngine:
         """Create an engine from its parts.
 
         Args:
-            retriever, node_postprocessors, callback_manager: as the class takes them.
+            retriever, node_postprocessors, callback_manager, trusted_retriever: as the class takes them.
             llm: for a new synthesizer; None: `Settings.llm`.
             response_synthesizer: in place of `llm` and `settings`.
             streaming: True if responses are streamed. It reaches a given synthesizer, too, as a copy.
@@ -87,14 +101,42 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         check_parts(retriever, node_postprocessors)
         check_names(settings, signature(cls.from_args).parameters)
         synthesizer = synthesizer_of(response_synthesizer, llm, streaming, **settings)
-        return cls(retriever, synthesizer, list(node_postprocessors or ()), callback_manager)
+        return cls(retriever, synthesizer, list(node_postprocessors or ()), callback_manager, trusted_retriever)
 
     def with_retriever(self, retriever: BaseRetriever) -> RobustRAGQueryEngine:
         """Return the same engine over another retriever."""
-        return type(self)(retriever, self._response_synthesizer, self._node_postprocessors, self.callback_manager)
+        parts = (self._response_synthesizer, self._node_postprocessors, self.callback_manager, self._trusted_retriever)
+        return type(self)(retriever, *parts)
+
+    def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        if self._trusted_retriever is None:
+            return super()._query(query_bundle)
+        later = Later(lambda: self.retrieve(query_bundle), lambda: self.aretrieve(query_bundle))
+        with self._queried(query_bundle) as event:
+            with trusted_retrieval():
+                found = self._trusted_retriever.retrieve(query_bundle)
+            trusted = self._apply_node_postprocessors(found, query_bundle=query_bundle)
+            response = self._response_synthesizer.synthesize(query_bundle, later, trusted_nodes=trusted)  # type: ignore[arg-type]
+            event.on_end(payload={EventPayload.RESPONSE: response})
+        return response
+
+    async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        if self._trusted_retriever is None:
+            return await super()._aquery(query_bundle)
+        later = Later(lambda: self.retrieve(query_bundle), lambda: self.aretrieve(query_bundle))
+        with self._queried(query_bundle) as event:
+            with trusted_retrieval():
+                found = await self._trusted_retriever.aretrieve(query_bundle)
+            trusted = await self._async_apply_node_postprocessors(found, query_bundle=query_bundle)
+            response = await self._response_synthesizer.asynthesize(query_bundle, later, trusted_nodes=trusted)  # type: ignore[arg-type]
+            event.on_end(payload={EventPayload.RESPONSE: response})
+        return response
+
+    def _queried(self, query: QueryBundle) -> Any:
+        return self.callback_manager.event(CBEventType.QUERY, payload={EventPayload.QUERY_STR: query.query_str})
 
 
-def check_parts(retriever: object, node_postprocessors: object) -> None:
+def check_parts(retriever: object, node_postprocessors: object, name: str = "retriever") -> None:
     """Raise TypeError for parts of an engine known to show a model several documents at once, or to merge them."""
     if hasattr(node_postprocessors, "postprocess_nodes"):
         raise TypeError("node_postprocessors must be a list; wrap it: node_postprocessors=[...]")
@@ -106,7 +148,7 @@ def check_parts(retriever: object, node_postprocessors: object) -> None:
                 "VectorStoreIndex(...).as_retriever(), and a reranker that reads each by itself"
             )
     if not hasattr(retriever, "retrieve"):
-        raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; give index.as_retriever()")
+        raise TypeError(f"{name} must have retrieve(), got {type(retriever).__name__}; give index.as_retriever()")
 
 
 def check_names(given: Collection[str], own: Iterable[str]) -> None:
@@ -194,9 +236,9 @@ def _marked(output: ToolOutput) -> ToolOutput:
 
 
 def _for_prompts(engine: BaseQueryEngine) -> BaseQueryEngine:
-    own = isinstance(engine, RetrieverQueryEngine) and (type(engine)._query, type(engine)._aquery) == (
-        RetrieverQueryEngine._query,
-        RetrieverQueryEngine._aquery,
+    own = isinstance(engine, RetrieverQueryEngine) and any(
+        (type(engine)._query, type(engine)._aquery) == (kind._query, kind._aquery)
+        for kind in (RetrieverQueryEngine, RobustRAGQueryEngine)
     )
     synthesizer = getattr(engine, "_response_synthesizer", None)
     if not own or not isinstance(synthesizer, RobustRAGSynthesizer):

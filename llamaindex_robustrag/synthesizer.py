@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import logging
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -42,8 +43,8 @@ from typing_extensions import Unpack
 
 from llamaindex_robustrag.audit import hosted_tools
 from llamaindex_robustrag.conversation import from_conversation, with_aside
-from llamaindex_robustrag.grouping import group_nodes
-from llamaindex_robustrag.llm import CallOptions, LLMModel
+from llamaindex_robustrag.grouping import Later, group_nodes, shelf_of_nodes
+from llamaindex_robustrag.llm import CallOptions, LLMModel, steers
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.prompts import UserTemplate, chosen, stock_template, with_user_prompt
 from llamaindex_robustrag.reports import (
@@ -62,6 +63,7 @@ from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.options import Aggregation, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
+from robustrag_integrations.defenses.trust import Others
 from robustrag_integrations.grouping.passages import GroupBy, PassageGroup
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import RULES, VoteRules
@@ -195,6 +197,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._template: BasePromptTemplate | None = None
         self._aside: Prompt | None = None
         self._condensed: Sequence[ChatMessage] = ()
+        self._is_tainted = False
         if text_qa_template is not None:
             self._update_prompts({_QA: text_qa_template})
         self._check_end()
@@ -225,15 +228,16 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         condensed: Sequence[ChatMessage] = (),
         reader: Reader | None = None,
         aside: Prompt | None = None,
+        tainted: bool = False,
     ) -> _Self:
         """Return a copy that streams or does not, for another reader, or with a conversation in front of every prompt.
 
         `condensed` are earlier messages that are no part of prompts, but that the question was made from; `aside` is
-        asked where no document answers, and so without documents.
+        asked where no document answers, and so without documents; `tainted`: words in them no trusted source decided.
         """
         changed = copy.copy(self)
         changed._streaming = self.streams if streaming is None else streaming
-        changed._aside, changed._condensed = aside, condensed
+        changed._aside, changed._condensed, changed._is_tainted = aside, condensed, tainted
         changed._reader = self._reader if reader is None else checked_reader(reader)
         if conversation is not None:
             changed._converse(conversation)
@@ -250,9 +254,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
         Args:
             query: the question; trusted.
-            nodes: the retrieved passages, best first; not trusted. None at all gives an abstention.
+            nodes: the retrieved passages that anybody may have written, best first. None at all gives an abstention.
             additional_source_nodes: listed among the sources, not read.
-            response_kwargs: `choices`, for voting.
+            response_kwargs: `choices`, for voting; `trusted_nodes`, which are read together, and decide where they hold
+                the answer: an engine with a `trusted_retriever` asks for the others only where they do not.
 
         Raises:
             QuorumError: too many groups failed.
@@ -340,6 +345,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._llm,
             getattr(self._settings, "task", "short_answer"),
             self._settings.request,
+            self._settings.silence_request,
         )
         if self._method.needs_probabilities and not cast(UserTemplate, prompts.isolated).is_text:
             raise TypeError(f"{self._method.name} aggregation reads a prompt as one text; pass a PromptTemplate")
@@ -352,21 +358,25 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return chosen(self._template, self._llm).output_parser is not None
 
     def _plan(
-        self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None = None, **others: Any
+        self,
+        query: str,
+        nodes: list[NodeWithScore] | Later,
+        trusted: list[NodeWithScore] | None,
+        choices: Sequence[str] | None = None,
+        **others: Any,
     ) -> Plan:
-        refuse_unknown(others.keys() - _OF_STOCK, ["choices"], "synthesize")
+        refuse_unknown(others.keys() - _OF_STOCK, ["choices", "trusted_nodes"], "synthesize")
         check_query(query)
-        few = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
         settings = self._filled_settings(self._template)
         asked = settings.prompts.isolated
         reads = settings.request and self._output_cls is None and not self._has_format()
         wants_json = bool(reads) and isinstance(asked, UserTemplate) and shows_json(asked.literal)
-        plan_input = PlanInput(
+        known = PlanInput(
             query,
-            groups,
+            (),
             choices if choices is not None else self._choices,
             self._rules,
-            (*([few] if few else []), *([JSON_CAVEAT.format("output_cls=")] if wants_json else [])),
+            (JSON_CAVEAT.format("output_cls="),) if wants_json else (),
             self._local.codec if self._local is not None else None,
             self._caveats,
             repeats=lambda: self._model.repeats,
@@ -374,9 +384,24 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             accept_sampling=self._calls.accept_sampling,
             markers=self._markers,
             for_prompt=self._reader == "model",
+            conversation=self._is_tainted,
+            objects=self._output_cls is not None or self._has_format(),
         )
-        plan: Plan = self._method.load().whole_plan(plan_input, settings)
-        return plan if self._aside is None else with_aside(plan, self._aside, groups)
+        asked_of: list[PassageGroup] = []  # what an aside has to know of the others
+
+        def beside(found: Sequence[NodeWithScore]) -> PlanInput:
+            groups = group_nodes(found, self._group_by)
+            asked_of[:] = groups
+            few = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
+            return replace(known, groups=groups, caveats=(*([few] if few else []), *known.caveats))
+
+        method: Any = self._method.load()
+        if trusted is None:
+            plan: Plan = method.whole_plan(beside(cast("list[NodeWithScore]", nodes)), settings)
+        else:
+            shelf = replace(known, groups=shelf_of_nodes(trusted))
+            plan = method.trusted_plan(shelf, settings, _others(cast("Later", nodes), beside))
+        return plan if self._aside is None else with_aside(plan, self._aside, asked_of)
 
     def _performer(self) -> Performer:
         return (TextPerformer if self._local is None else DecodingPerformer)(self._model)
@@ -445,12 +470,15 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     @contextmanager
     def _synthesis(
-        self, query: QueryType, nodes: Any, others: Sequence[NodeWithScore] | None, kwargs: Mapping[str, Any]
+        self, query: QueryType, nodes: Any, others: Sequence[NodeWithScore] | None, kwargs: dict[str, Any]
     ) -> Iterator[_Synthesis]:
         """Send the events of one synthesis around the block, which sets its response."""
         text = query.query_str if isinstance(query, QueryBundle) else query
-        found = list(nodes)
-        plan = self._plan(text, group_nodes(found, self._group_by), **kwargs)
+        trusted = kwargs.pop("trusted_nodes", None)
+        if trusted is not None and not isinstance(nodes, Later):
+            nodes = Later.of(nodes)
+        plan = self._plan(text, nodes if isinstance(nodes, Later) else list(nodes), trusted, **kwargs)
+        found = list(nodes) if trusted is None else list(trusted)
         read = [each.node.get_content(MetadataMode.LLM) for each in found]
         _dispatcher.event(SynthesizeStartEvent(query=query))
         payload: dict[str, Any] = {EventPayload.QUERY_STR: text}
@@ -458,7 +486,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             shown = [*found, *(others or ())]
             metadata = ResponseMetadata.of(self._get_metadata_for_response([each.node for each in shown]) or {})
             sources = [ReportedNode.of(node, metadata) for node in found] + shown[len(found) :]
-            made = _Synthesis(plan, sources, metadata)
+            made = _Synthesis(plan, sources, metadata, nodes if isinstance(nodes, Later) else None)
             if found and self._output_cls is None:
                 template = self._get_prompts()[_QA].partial_format(query_str=text)
                 made.predicts = LLMPredictStartEvent(
@@ -492,6 +520,7 @@ class _Synthesis:
     plan: Plan
     sources: list[NodeWithScore]
     metadata: ResponseMetadata
+    later: Later | None = None
     predicts: LLMPredictStartEvent | None = None  # as of one prediction of the whole answer
     response: RESPONSE_TYPE = field(init=False)
 
@@ -501,12 +530,28 @@ class _Synthesis:
             _dispatcher.event(self.predicts)
 
     def done(self, answer: RobustAnswer) -> None:
-        """Complete the report; no document is behind an answer from the conversation."""
+        """Complete the report; no document is behind an answer from the conversation.
+
+        Trusted nodes come first; the others follow where they were asked.
+        """
+        if self.later is not None:
+            self.metadata.update({node.node_id: node.node.metadata for node in self.later.nodes})
+            self.sources += [ReportedNode.of(node, self.metadata) for node in self.later.nodes]
         if from_conversation(answer):
             self.sources.clear()
             self.metadata.clear()
         self.metadata.robust_answer = answer
         answer_sent(answer)
+
+
+def _others(nodes: Later, beside: Callable[[Sequence[NodeWithScore]], PlanInput]) -> Others:
+    """Return the nodes that are asked one by one, which are retrieved when they are needed."""
+
+    async def afind() -> PlanInput:
+        found = await nodes.afind()
+        return await asyncio.to_thread(beside, found)
+
+    return Others(lambda: beside(nodes.find()), afind, lambda error: not steers(error))
 
 
 def _llm_of(llm: LLM | TextModel | None) -> LLM:
