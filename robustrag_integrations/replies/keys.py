@@ -76,7 +76,7 @@ def key_of(answer: str) -> str | None:
     yes and no, in other languages but for words in capitals (OUI is an identifier). Typography is folded: U+2019, a
     minus at a number's start, a dash between digits, hyphens that do not break, full-width letters and digits, an
     exclamation mark behind a verdict or behind words. A date is written as `2026-11-21`. Nothing of this is done to
-    code, between backticks or indented. The key of a key is that key.
+    code: between backticks, indented, or in lines that hold its signs. The key of a key is that key.
     """
     answer = unicodedata.normalize("NFC", few_marks(answer))
     if alone := _CODE_ALONE.fullmatch(answer.strip()):
@@ -89,7 +89,7 @@ def key_of(answer: str) -> str | None:
 
 def _key(answer: str) -> str | None:
     answer = _stripped(answer)
-    if "`" in answer or _INDENTED.search(answer):
+    if "`" in answer or _INDENTED.search(answer) or ("\n" in answer and _CODE.search(answer)):
         return answer or None
     first, _, rest = answer.partition("\n")
     if rest and (said := _VERDICT.match(answer)) and said["word"] == first.rstrip():
