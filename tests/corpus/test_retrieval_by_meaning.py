@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from robustrag_integrations import Passage
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.corpus import BM25Index, HybridIndex
+from robustrag_integrations.models import embedding
 from robustrag_integrations.models.embedding import embedding_of
 from tests.helpers.openai_server import LoopbackServer, Reply
 
@@ -155,10 +157,76 @@ def test_a_model_of_sentence_transformers_is_loaded_from_its_folder(tmp_path: Pa
 
     static = StaticEmbedding(tiny_tokenizer().backend_tokenizer, embedding_dim=16)
     library.SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "model"))
-    embedding = embedding_of(str(tmp_path / "model"))
-    rows = embedding.of_passages(TEXTS)
+    loaded = embedding_of(str(tmp_path / "model"))
+    rows = loaded.of_passages(TEXTS)
     assert rows.shape == (4, 16)
-    assert rows[1] @ embedding.of_question(TEXTS[1]) == pytest.approx(1, abs=1e-5)
+    assert rows[1] @ loaded.of_question(TEXTS[1]) == pytest.approx(1, abs=1e-5)
+
+
+def trap(folder: Path) -> Path:
+    """A folder with code that leaves a mark, and pickles that do; no weights that can be used."""
+    (folder / "evil.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\nclass Evil:\n    load = print")
+
+    class Pickled:
+        def __reduce__(self) -> Any:
+            return open, (str(folder / "ran"), "w")
+
+    for name in ("pytorch_model.bin", "model.bin", "adapter_model.bin"):
+        (folder / name).write_bytes(pickle.dumps(Pickled()))
+    return folder
+
+
+def described(folder: Path, files: dict[str, Any]) -> None:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(content))
+
+
+BERT = {"model_type": "bert", "hidden_size": 8, "num_attention_heads": 1, "num_hidden_layers": 1, "vocab_size": 9}
+OWN = {"AutoConfig": "evil.Evil", "AutoModel": "evil.Evil", "AutoTokenizer": "evil.Evil"}
+STATIC = "sentence_transformers.sentence_transformer.modules.StaticEmbedding"
+DENSE = "sentence_transformers.base.modules.Dense"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"modules.json": [{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]},
+        {"modules.json": [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.model.pickle"}]},
+        {"modules.json": [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.model.torch"}]},
+        {"modules.json": [{"idx": 0, "name": "0", "path": "", "type": "../evil.Evil"}]},
+        {"config.json": {**BERT, "auto_map": OWN}},
+        {"config.json": {"model_type": "own", "auto_map": OWN}},
+        {"config.json": {**BERT, "architectures": ["evil.Evil"]}},
+        {
+            "config.json": {**BERT, "auto_map": OWN},
+            "sentence_bert_config.json": {"model_args": {"trust_remote_code": True}, "trust_remote_code": True},
+        },
+        {
+            "modules.json": [{"idx": 0, "name": "0", "path": "0", "type": DENSE}],
+            "0/config.json": {"in_features": 2, "out_features": 2, "activation_function": "evil.Evil"},
+        },
+        {"modules.json": [{"idx": 0, "name": "0", "path": "", "type": STATIC}], "config.json": {}},
+    ],
+    ids=lambda files: json.dumps(files)[:60],
+)
+def test_code_and_pickles_in_a_folder_are_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, Any]
+) -> None:
+    pytest.importorskip("sentence_transformers", reason="the extra embedding is not installed")
+    described(trap(tmp_path), files)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModelError, match="cannot load the embedding model"):
+        embedding_of(str(tmp_path))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_version_that_runs_a_models_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sentence_transformers", reason="the extra embedding is not installed")
+    monkeypatch.setattr(embedding, "version", lambda name: "5.7.0")
+    with pytest.raises(ImportError, match=r"5\.7\.0 runs code that a model brings.*\[embedding\]"):
+        embedding_of(str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all"])
