@@ -58,7 +58,7 @@ class Journal:
         draft = self.path.with_name(f".{self.path.name}.part")
         try:
             draft.unlink(missing_ok=True)  # of a run that was killed, or a link that somebody put there
-            with open(draft, "xb", opener=_private) as file:
+            with open(draft, "xb", opener=private) as file:
                 file.writelines(map(_line, rows))
                 file.flush()
                 os.fsync(file.fileno())
@@ -107,7 +107,7 @@ def _line(row: Mapping[str, Any]) -> bytes:
     return json.dumps(row, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
 
 
-def _private(path: str, flags: int) -> int:
+def private(path: str, flags: int) -> int:
     """Open a file; a new one can be read by its owner alone."""
     return os.open(path, flags, 0o600)
 
@@ -116,7 +116,7 @@ def _locked(path: Path) -> IO[bytes]:
     """The file, open and locked: the one that has this name now, and not one that another run replaced meanwhile."""
     while True:
         try:
-            file: IO[bytes] = open(path, "a+b", opener=_private)  # noqa: SIM115 - it stays open
+            file: IO[bytes] = open(path, "a+b", opener=private)  # noqa: SIM115 - it stays open
         except OSError as error:
             raise JournalError(f"cannot open {str(path)!r}: {error.strerror}") from error
         try:

@@ -29,6 +29,7 @@ from robustrag_integrations.drawing.answer import (
 from robustrag_integrations.drawing.elements import Child, Element, h, table, to_html
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.drawing.text import one_line, visible
+from robustrag_integrations.evaluation.run.journal import private
 from robustrag_integrations.evaluation.score.rows import Row, Run, attack_of_row
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.sentences import outcome_in_words
@@ -87,9 +88,11 @@ class ReportError(RobustRAGError):
 
 
 def write_report(run: Run, target: str | Path) -> Path:
-    """Write the page about a run to a file."""
+    """Write the page about a run to a file; a new one can be read by its owner alone, as the run."""
+    page = report_page(run)
     try:
-        Path(target).write_text(report_page(run), encoding="utf-8", newline="")
+        with open(target, "w", encoding="utf-8", newline="", opener=private) as file:
+            file.write(page)
     except OSError as error:
         raise ReportError(f"cannot write {str(target)!r}: {error.strerror}") from error
     return Path(target)

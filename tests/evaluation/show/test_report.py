@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import os
 import re
+import stat
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -125,3 +127,12 @@ def test_the_run_itself_is_not_written_over(run_path: Path, capsys: pytest.Captu
     assert "is the run itself" in capsys.readouterr().err
     assert run_path.read_bytes() == before
     assert main(["report", str(run_path.with_name("none.jsonl"))]) == 1
+
+
+def test_a_new_page_can_be_read_by_its_owner_alone(run_file: Path, tmp_path: Path) -> None:
+    umask = os.umask(0)
+    try:
+        assert main(["report", str(run_file), "-o", str(tmp_path / "page.html")]) == 0
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "page.html").stat().st_mode) == 0o600
