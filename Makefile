@@ -67,19 +67,20 @@ notebooks: .venv/.dev
 	$(BIN)/python -m docs.notebooks
 
 # Wheel and source distribution in dist/, with the bill of materials of an install with all extras, the hashes of every
-# dependency, and those of the files themselves, checked: metadata, contents, licences, size, versions that agree.
-release: .venv/.dev
+# dependency, and those of the files themselves, checked: metadata, contents, licences, size, versions that agree. Nothing
+# runs but what .ci/release.txt pins by its hash: neither the dependencies nor another version of a tool.
+RELEASE := .venv-release/bin
+release:
 	rm -rf dist .venv-release
-	$(BIN)/python -m hatchling build
-	$(BIN)/twine check --strict dist/*
-	$(INSTALL) .venv-release --with-pip -c constraints.txt --no-compile torch
-	$(INSTALL) .venv-release -c constraints.txt "$$(echo dist/*.whl)[all]"
-	$(INSTALL) .venv-sbom cyclonedx-bom==7.5.0
-	.venv-sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/sbom.cdx.json .venv-release
-	.venv-tools/bin/uv pip compile --quiet --universal --generate-hashes --all-extras --no-annotate --no-header \
+	$(PYTHON) -m venv .venv-release
+	$(RELEASE)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r .ci/release.txt
+	$(RELEASE)/python -m hatchling build
+	$(RELEASE)/twine check --strict dist/*
+	$(RELEASE)/uv pip compile --quiet --universal --generate-hashes --all-extras --no-annotate --no-header \
 		-c constraints.txt -o dist/requirements.txt pyproject.toml
+	$(RELEASE)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible -o dist/sbom.cdx.json dist/requirements.txt
 	cd dist && sha256sum * >SHA256SUMS
-	RELEASE=dist $(BIN)/python -m pytest -q tests/package/test_release.py
+	PYTHONPATH=. RELEASE=dist $(RELEASE)/python -m pytest -q tests/package/test_release.py
 
 clean:
 	rm -rf .venv .venv-*

@@ -57,6 +57,34 @@ def test_no_file_that_ships_holds_a_pickle() -> None:
         assert start[:2] != b"PK", f"{file} is an archive, as torch's pickles are"
 
 
+def test_what_may_sign_or_publish_runs_no_code_of_this_repository() -> None:
+    yaml = pytest.importorskip("yaml")
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "publish.yml").read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {}
+    ran = {}
+    for name, job in workflow["jobs"].items():
+        used = [step["uses"] for step in job["steps"] if "uses" in step]
+        assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action) for action in used), used
+        commands = [step["run"].split() for step in job["steps"] if "run" in step]
+        ran[name] = [*(action.partition("@")[0] for action in used), *(words[0] for words in commands)]
+        if "write" in job["permissions"].values():
+            assert not {"actions/checkout", "actions/setup-python", "make", "python", "pip"} & set(ran[name]), ran[name]
+        else:
+            assert job["permissions"] == {"contents": "read"}
+    assert "make" in ran["build"]
+    assert ran["attest"] == ["actions/download-artifact", "actions/attest-build-provenance"]
+
+
+def test_a_release_is_built_with_what_is_pinned_by_its_hash() -> None:
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nrelease:")[2].partition("\n\n")[0]
+    assert "--require-hashes -r .ci/release.txt" in recipe
+    assert not re.search(r"\$\((?:INSTALL|BIN)\)|pip install(?!.*--require-hashes)", recipe)
+    pins = re.split(r"\n(?=\S)", (ROOT / ".ci" / "release.txt").read_text(encoding="utf-8").strip())
+    assert all("==" in pin and "--hash=sha256:" in pin for pin in pins)
+    wanted = {"hatchling", "twine", "uv", "cyclonedx-bom", "pytest"}
+    assert wanted <= {pin.partition("==")[0] for pin in pins}
+
+
 _OFFLINE = """
 import pkgutil, socket, sys, warnings
 def refused(*args, **named):
