@@ -488,7 +488,10 @@ class RobustAnswer:
         """A readable account for a terminal; hostile characters in responses are neutralised."""
         counts = list((self.evidence.get("counts") or {}).items())[:_MOST_SHOWN]
         counted = [("Counts", ", ".join(f"{said} {votes}" for said, votes in counts))] * bool(counts)  # pages draw them
-        lines = [f"{name + ':':9} {_in_lines(text)}" for name, text in [*self.account(), *counted]]
+        lines = [
+            f"{name + ':':9} {_in_lines(text) if name == 'Answer' else printable(text, 600)}"
+            for name, text in [*self.account(), *counted]
+        ]
         if self.groups:
             header = ("no.", "source", "verdict", "asked alone, it says", "note")
             lines += ["", table(header, self.group_rows(), limits=(5, 28, 9, 60, 48))]

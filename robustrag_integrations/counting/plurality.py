@@ -34,6 +34,7 @@ from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_c
 
 Key = TypeVar("Key", bound=Hashable)
 _REPLACED = -1  # what a replaced group adds at worst: a vote for the rival
+_LOST_TIE = 0  # what a lead must be above
 
 
 def _no_verdict(key: Any) -> None:
@@ -121,7 +122,7 @@ class Count(Counted, Generic[Key]):
                 sides = {key: self.rule.verdict(key) for key in self.votes}
                 against.append([said is not None and sides[said] not in (verdict, None) for said in self.keys])
             leads = np.array([own, *(own - np.array(rival, np.int64) for rival in against)])  # the first over a new one
-            holds = np.asarray((worst_case_sums(leads, _REPLACED, most, pending) > 0).all(axis=0))
+            holds = np.asarray((worst_case_sums(leads, _REPLACED, most, pending) > _LOST_TIE).all(axis=0))
             holds &= worst_case_sums(own, 0, most, pending) >= self.rule.min_support
             if self.rule.one_in:
                 answering = np.array([key is not None for key in self.keys], np.int64)

@@ -14,6 +14,7 @@ from robustrag_integrations.text.languages import NEGATIONS
 
 _SHORT = 4  # words of an answer that is a name, a thing or an amount
 _UNIT = 3  # letters of a unit
+_DENIAL = 2  # words: "not", "does not"
 _STEM = 4  # letters that two forms of a word begin with
 _LONGEST = 400  # characters that are compared
 _NUMBER = re.compile(r"-?\W?\d[\d.,]*[\W]?")
@@ -37,10 +38,8 @@ def differ(one: str, other: str) -> bool:
         return True
     here, there = _words(one), _words(other)
     mine, yours = [w for w in here if w not in there], [w for w in there if w not in here]
-    if (NEGATIONS.intersection(mine) and not yours) or (NEGATIONS.intersection(yours) and not mine):
-        return True
-    if not mine or not yours:
-        return False
+    if not mine or not yours:  # one holds the other
+        return 0 < len(mine or yours) <= _DENIAL and not NEGATIONS.isdisjoint(mine or yours)
     numbers = [[w for w in words if _NUMBER.fullmatch(w)] for words in (mine, yours)]
     is_short = max(len(here), len(there)) <= _SHORT and not NEGATIONS.intersection((*mine, *yours))
     if any(numbers):

@@ -64,7 +64,7 @@ def test_2_one_power_set_covers_all_effective_counts() -> None:
 def test_3_no_keyword_at_all_is_an_abstention_and_no_final_call() -> None:
     passages = ["p1", "p2", "p3", "p4"]
     says = dict(zip(passages, ["a", "a", "b", "c"], strict=True))
-    defense = keyword_defense({**says, "evil": "x"}, lambda p: "right", alpha=0.6, beta=9)
+    defense = keyword_defense({**says, "evil": "x"}, lambda p: "right", alpha=0.6, beta=9, disagreement="abstain")
     claimed = literal_retained_sets([{"a"}, {"a"}, {"b"}], 1, 0.6, 9)
     assert frozenset() in claimed  # the literal reading asks the model about it, and is told "right"
     assert defense.answer("q", ["evil", "p1", "p2", "p3"]).abstained

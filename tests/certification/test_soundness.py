@@ -20,7 +20,7 @@ from tests.helpers.worlds import (
     ("make", "worlds", "least"),
     [
         (keyword_world, 150, 19_000),
-        (voting_world, 200, 22_000),
+        (voting_world, 200, 12_000),
         (decoding_world, 60, 17_000),
         (consensus_world, 240, 6_000),
         (list_world, 120, 6_000),

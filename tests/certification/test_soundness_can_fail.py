@@ -83,8 +83,15 @@ def all_hold(most: int) -> Any:
 
 
 def items_need_only_stay(real: Any) -> Any:
-    def mistaken(self: Any, votes: Any, most: int, pending: int = 0, *, verbatim: bool = False) -> Any:
-        return np.all([all_hold(most), *(self._stays(key, votes, most, pending) for key in self.shown)], axis=0)
+    def mistaken(self: Any, most: int, pending: int = 0, *, verbatim: bool = False) -> Any:
+        return np.all([all_hold(most), *(self._stays(key, most, pending) for key in self.shown)], axis=0)
+
+    return mistaken
+
+
+def verdicts_are_forgotten(real: Any) -> Any:
+    def mistaken(self: Any, *rest: Any, **more: Any) -> Any:
+        return real(replace(self, rule=replace(self.rule, verdict=lambda key: None)), *rest, **more)
 
     return mistaken
 
@@ -102,19 +109,20 @@ IN_RADII: Planted = {
     "a vote too many": (keyword_world, Counted, "radius", lambda real: lambda *a, **k: real(*a, **k) + 1),
     "a vote too many for an option": (voting_world, Counted, "radius", lambda real: lambda *a, **k: real(*a, **k) + 1),
     "keys do not enter": (
-        consensus_world, Count, "holding", lambda real: lambda self, votes, most, pending=0, **_: all_hold(most)),
+        consensus_world, Count, "holding", lambda real: lambda self, most, pending=0, **_: all_hold(most)),
     "wordings do not enter": (consensus_world, Outcome, "has_wordings", lambda real: False),
     "ties are taken for wins": (consensus_world, plurality, "_LOST_TIE", lambda real: -1),
     "ties of options are taken for wins": (voting_world, plurality, "_LOST_TIE", lambda real: -1),
+    "opposite verdicts do not enter": (consensus_world, Count, "holding", verdicts_are_forgotten),
     "replaced votes add nothing": (consensus_world, plurality, "_REPLACED", lambda real: 0),
     "replaced votes add nothing to an option": (voting_world, plurality, "_REPLACED", lambda real: 0),
     "other keywords are not looked at": (
-        keyword_world, Threshold, "_stay_away", lambda real: lambda self, *rest: all_hold(rest[3])),
+        keyword_world, Threshold, "_stay_away", lambda real: lambda self, *rest: all_hold(rest[2])),
     "kept keywords are not looked at": (
-        keyword_world, Threshold, "_stay", lambda real: lambda self, *rest: all_hold(rest[3])),
+        keyword_world, Threshold, "_stay", lambda real: lambda self, *rest: all_hold(rest[2])),
     "items need only stay": (list_world, CountedList, "holding", items_need_only_stay),
     "items always stay": (
-        list_world, CountedList, "_stays", lambda real: lambda self, key, votes, most, pending=0: all_hold(most)),
+        list_world, CountedList, "_stays", lambda real: lambda self, key, most, pending=0: all_hold(most)),
     "groups never fail on purpose": (keyword_world, Heard, "radii", quorum_is_forgotten),
     "voters never fail on purpose": (voting_world, Heard, "radii", quorum_is_forgotten),
     "a decoding step too many": (

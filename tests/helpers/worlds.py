@@ -34,7 +34,7 @@ from robustrag_integrations.models.base import Distributions, Opening, Response,
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft, MethodTerms, SpendingBook, finish
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Reply, Request, Steps
-from robustrag_integrations.text.prompts import ABSTENTION, Prompt
+from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.scripted import (
     BARE,
     BARE_CHOICES,
@@ -97,8 +97,8 @@ def _inputs(groups: Sequence[PassageGroup]) -> PlanInput:
 
 
 def shown(answer: RobustAnswer) -> str:
-    """The answer; of an abstention, whatever it tells, the abstention's words."""
-    return ABSTENTION if answer.abstained else answer.text
+    """What people read: the answer, or the abstention and what it tells."""
+    return answer.text
 
 
 def _setting(rng: random.Random, agreeing: bool) -> dict:
@@ -342,7 +342,7 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
         min_support=rng.choice([1, 2, 2, 3, 3]),
         agreement=rng.choice(["plurality", "plurality", "majority"]),
         unsure=rng.choice(["count", "count", "abstain"]),
-        disagreement=rng.choice(["tell", "abstain"]),
+        disagreement=rng.choice(["tell", "abstain", "abstain"]),
         prompts=BARE,
         quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
     )
@@ -382,7 +382,9 @@ def voting_world(rng: random.Random, *, agreeing: bool = False) -> World:
     setting = _setting(rng, agreeing)
     said = Memo(lambda _: rng.choice(["A"] * (12 if agreeing else 7) + ["B", "B", "C", "I don't know", None]))
     settings = VotingSettings(
-        prompts=BARE_CHOICES, quorum=rng.choice([0.0, 0.3, 0.5, 0.7]), disagreement=rng.choice(["tell", "abstain"])
+        prompts=BARE_CHOICES,
+        quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
+        disagreement=rng.choice(["tell", "abstain", "abstain"]),
     )
     quick: Any = _Quick(settings, settings.reading)
     order = tuple(rng.sample(CHOICES, 3))

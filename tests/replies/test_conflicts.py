@@ -33,6 +33,7 @@ WORDINGS = [
     ("not encrypted", "unencrypted"),
     ("Backups are not encrypted.", "Backups aren't encrypted."),
     ("30 days", "a month"),
+    ("30 days", "30 days, not counting holidays"),
     ("4 g for adults, 2 g for children", "Adults 4 g, children 2 g"),
     ("Standard pays 70% of dental costs.", "Premium pays 90% of dental costs and has no deductible."),
     ("Open Settings, choose Security.", "Go to Settings > Security > Reset."),
