@@ -88,7 +88,7 @@ def langchain(method: str) -> Iterator[Pair]:
     instant = Instant()
     model = _LangChainModel(instant=instant)
     settings: dict[str, Any] = {"voting": {"choices": CHOICES}, "consensus": {"wording": "source"}}.get(method, {})
-    chain = create_robust_documents_chain(model, _PROMPT, aggregation=method, **settings)
+    chain = create_robust_documents_chain(model, _PROMPT, method=method, **settings)
     asked, own = {"input": QUESTION, "context": _DOCUMENTS}, _PROMPT | model | StrOutputParser()
     final = {"input": QUESTION, "context": "bo ek"} if method == "keyword" else None
 
@@ -148,7 +148,7 @@ def llamaindex(method: str) -> Iterator[Pair]:
     instant = Instant()
     model = _LlamaIndexModel(instant=instant)
     settings: dict[str, Any] = {"voting": {"choices": CHOICES}, "consensus": {"wording": "source"}}.get(method, {})
-    ours = RetrieverQueryEngine(_Found(), RobustRAGSynthesizer(llm=model, aggregation=method, **settings))
+    ours = RetrieverQueryEngine(_Found(), RobustRAGSynthesizer(llm=model, method=method, **settings))
     theirs = RetrieverQueryEngine(_Found(), Accumulate(llm=model))
     final = [ChatMessage(role=MessageRole.USER, content="keywords: bo ek")] if method == "keyword" else None
 

@@ -233,7 +233,7 @@ def _rows(plan: Plan, engine: LocalEngine, limit: int, attacks: list[str], ends:
             "data": [plan.data],
             "models": [{"name": plan.model, "dtype": "float32", "max_new_tokens": 32}],
             "tasks": ["short_answer", "multiple_choice"],
-            "defenses": _METHODS,
+            "methods": _METHODS,
             "attacks": attacks,
             "limit": limit,
         }

@@ -119,7 +119,7 @@ def langchain_asker(address: str, concurrency: int, documents: int) -> Asker:
         http_async_client=ahttp,
     )
     chain = create_robust_documents_chain(
-        llm, aggregation="keyword", extractor=phrase, calls=CallOptions(max_concurrency=concurrency * documents)
+        llm, method="keyword", extractor=phrase, calls=CallOptions(max_concurrency=concurrency * documents)
     )
 
     def given(number: int) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def llamaindex_asker(address: str, concurrency: int, documents: int) -> Asker:
     workers = concurrency * documents
     synthesizer = RobustRAGSynthesizer(
         llm=llm,
-        aggregation="keyword",
+        method="keyword",
         group_by="passage",
         extractor=phrase,
         calls=CallOptions(num_workers=workers, attempts=1),

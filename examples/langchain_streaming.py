@@ -22,7 +22,7 @@ def stream_with_report() -> None:
     """The retrieval chain: documents first, then pieces of the answer, the report last."""
     llm = reader()
     attacked = retriever(planted(ROW["question"], ROW["incorrect"]))
-    chain = create_robust_retrieval_chain(attacked, llm, group_by="source", aggregation="decoding")
+    chain = create_robust_retrieval_chain(attacked, llm, group_by="source", method="decoding")
     report: RobustAnswer | None = None
     for chunk in chain.stream({"input": ROW["question"]}):
         if "context" in chunk:

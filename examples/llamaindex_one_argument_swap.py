@@ -33,7 +33,7 @@ print(f"Radius: any {report['radius']} of {len(report['groups'])} documents coul
 for group in report["groups"]:
     print(f"  {group['origins'][0]}  {group['status']:9}  {group['response']}")
 
-streaming = RobustRAGSynthesizer(llm=llm, aggregation="decoding", streaming=True)
+streaming = RobustRAGSynthesizer(llm=llm, method="decoding", streaming=True)
 print("Decoded token by token: ", end="")
 for piece in index.as_query_engine(llm=llm, response_synthesizer=streaming).query(QUESTION).response_gen:
     print(piece, end="", flush=True)

@@ -22,7 +22,7 @@ from robustrag_integrations.answers.answer import Reader, checked_reader
 from robustrag_integrations.defenses.agreement.lists import ListSettings
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.options import Aggregation, MethodOptions
+from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
 from robustrag_integrations.defenses.voting.options import check_choices
@@ -38,7 +38,7 @@ class RobustOptions(MethodOptions, total=False):
     """The keyword arguments that every factory takes; `create_robust_documents_chain` describes and checks them."""
 
     settings: SettingsLike | None
-    aggregation: Aggregation | None
+    method: MethodName | None
     group_by: GroupBy | None
     votes: VoteRules | None
     calls: CallOptions | None
@@ -60,7 +60,7 @@ def create_robust_documents_chain(
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     settings: SettingsLike | None = None,
-    aggregation: Aggregation | None = None,
+    method: MethodName | None = None,
     group_by: GroupBy | None = None,
     votes: VoteRules | None = None,
     calls: CallOptions | None = None,
@@ -93,7 +93,7 @@ def create_robust_documents_chain(
             documents. About trusted documents it is asked as it is, behind one sentence (`silence_request`). None for
             the project's own.
         settings: a settings file, or what `load_settings` gives, for what is not given here.
-        aggregation: the method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
+        method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
             long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None: the
             first of these that does the task and takes what is given here.
         group_by: the unit of one vote: `"origin"` (default: one file or page, as `metadata` says under `file_path`,
@@ -152,15 +152,15 @@ def create_robust_documents_chain(
         "output_schema": output_schema,
     }
     others = [name for name, value in besides.items() if value is not None]
-    chosen = Arguments.of({**options, "group_by": group_by}, aggregation=aggregation, votes=votes, settings=settings)
-    method = method_for(chosen.aggregation, chosen.options, others)
-    taken = ["task", "keyword_prompt"] if "keyword" in method.prompts else ["task"]
-    taken += ["final_llm", "output_schema"] if method.asks_once_more else []
-    taken += ["choices"] if method.takes_choices else []
+    chosen = Arguments.of({**options, "group_by": group_by}, method=method, votes=votes, settings=settings)
+    entry = method_for(chosen.method, chosen.options, others)
+    taken = ["task", "keyword_prompt"] if "keyword" in entry.prompts else ["task"]
+    taken += ["final_llm", "output_schema"] if entry.asks_once_more else []
+    taken += ["choices"] if entry.takes_choices else []
     names = [*chosen.options, *(name for name in options if name not in RULES), *others]
     instead = {name: f"write calls=CallOptions({name}=...)" for name in ("max_concurrency", "timeout", "attempts")}
-    method.check_names(names, taken, near=[*RobustDocuments.model_fields, *besides], instead=instead)
-    checked: Any = method.load().settings_of(**chosen.options)
+    entry.check_names(names, taken, near=[*RobustDocuments.model_fields, *besides], instead=instead)
+    checked: Any = entry.load().settings_of(**chosen.options)
     if output_schema is not None:
         if isinstance(checked, ListSettings) or output_parser is not None:
             raise ValueError(
@@ -171,7 +171,7 @@ def create_robust_documents_chain(
     elif final_llm is not None and isinstance(checked, (ListSettings, ConsensusSettings)):
         raise ValueError("final_llm is unused: consensus makes no final call without output_schema")
     checked_reader(reader)
-    method.load().check_rules(chosen.rules)
+    entry.load().check_rules(chosen.rules)
     if not isinstance(calls := calls or CallOptions(), CallOptions):
         raise TypeError(f"calls must be CallOptions(...), got {type(calls).__name__}")
     check_flag(citation_markers=citation_markers, return_robustness=return_robustness)
@@ -192,11 +192,11 @@ def create_robust_documents_chain(
     writer = None if final_llm is None else as_runnable(final_llm, "final_llm")
     of_core = isinstance(llm, TextModel) and final_llm is None and output_schema is None
     return RobustDocuments(
-        llm=decoding_model(llm) if method.needs_probabilities else llm if of_core else as_runnable(llm),
+        llm=decoding_model(llm) if entry.needs_probabilities else llm if of_core else as_runnable(llm),
         final_llm=writer,
         structured=None if output_schema is None else Structured.of(output_schema, writer or as_runnable(llm)),
         prompt=prompt,
-        aggregation=method.name,
+        method=entry.name,
         settings=checked,
         document_prompt=document_prompt or DEFAULT_DOCUMENT_PROMPT,
         document_separator=document_separator,

@@ -200,7 +200,7 @@ def decoding_model(llm: Any) -> DecodingModel:
             return LocalModel(model.pipeline.model.eval(), model.pipeline.tokenizer, chat=_is_inside_chat(llm))
     names = " in ".join(dict.fromkeys(type(m).__name__ for m in (*[m for m, _ in wrapped_models(llm)], llm)))
     raise TypeError(
-        f"decoding aggregation needs next-token probabilities, which {names} does not give. Use aggregation='keyword', "
+        f"decoding aggregation needs next-token probabilities, which {names} does not give. Use method='keyword', "
         "which works with any model, or a HuggingFacePipeline, ChatHuggingFace or LocalModel"
     )
 

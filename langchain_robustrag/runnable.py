@@ -167,7 +167,7 @@ class RobustDocuments(OneRun[Any]):
     name: str | None = "robust_documents_chain"
     llm: Any
     prompt: SkipValidation[BasePromptTemplate[Any]]
-    aggregation: str = "consensus"
+    method: str = "consensus"
     settings: Any
     document_prompt: SkipValidation[BasePromptTemplate[Any]] = DEFAULT_DOCUMENT_PROMPT
     document_separator: str = "\n\n"
@@ -202,7 +202,7 @@ class RobustDocuments(OneRun[Any]):
         models = [llm for llm in (self.llm, self.final_llm) if llm is not None]
         one_by_one = any(map(has_pipeline, models))  # transformers' tokenizers are not thread-safe
         self._limits = CallLimits(1 if one_by_one else self.calls.max_concurrency, self.calls.timeout)
-        method = method_of(self.aggregation)
+        method = method_of(self.method)
         self._defense = method.load()
         self._of_core = isinstance(self.llm, (TextModel, DecodingModel))
         if not self._of_core and not is_configurable(self.llm):
@@ -221,7 +221,7 @@ class RobustDocuments(OneRun[Any]):
     def __repr__(self) -> str:
         llm = self.llm.description if isinstance(self.llm, TextModel) else type(self.llm).__name__
         report = ", return_robustness=True" if self.return_robustness else ""
-        return f"RobustDocuments({llm}, aggregation={self.aggregation!r}, prompt={type(self.prompt).__name__}{report})"
+        return f"RobustDocuments({llm}, method={self.method!r}, prompt={type(self.prompt).__name__}{report})"
 
     @property
     def _trusted_name(self) -> str:

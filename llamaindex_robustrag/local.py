@@ -28,7 +28,7 @@ def local_model_of(llm: LLM, **settings: Any) -> DecodingModel:
     if model is None or tokenizer is None:
         raise TypeError(
             f"decoding aggregation needs next-token probabilities, which {type(llm).__name__} does not give; use a "
-            "HuggingFaceLLM or llm=LocalModel(model, tokenizer), or use aggregation='keyword'"
+            "HuggingFaceLLM or llm=LocalModel(model, tokenizer), or use method='keyword'"
         )
     from robustrag_integrations.models.local.model import LocalModel
 

@@ -60,7 +60,7 @@ from robustrag_integrations._util.words import conversation_warnings
 from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_reader
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.options import Aggregation, MethodOptions
+from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
 from robustrag_integrations.defenses.trust import Others
@@ -95,7 +95,7 @@ class SynthesizerOptions(SettingOptions, total=False):
     """The arguments of `RobustRAGSynthesizer` that engines pass on."""
 
     settings: SettingsLike | None
-    aggregation: Aggregation | None
+    method: MethodName | None
     text_qa_template: BasePromptTemplate | None
     final_llm: LLM | TextModel | None
     output_cls: type[BaseModel] | None
@@ -119,7 +119,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     Args:
         llm: asked once per group and once at the end; a `LocalModel` of the core will do. None: `Settings.llm`.
         settings: a settings file, or what `load_settings` gives, for what is not given here.
-        aggregation: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: the first of these that does the
+        method: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: the first of these that does the
             task and takes what is given here.
         streaming: True if `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
@@ -158,7 +158,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         llm: LLM | TextModel | None = None,
         *,
         settings: SettingsLike | None = None,
-        aggregation: Aggregation | None = None,
+        method: MethodName | None = None,
         streaming: bool = False,
         text_qa_template: BasePromptTemplate | None = None,
         final_llm: LLM | TextModel | None = None,
@@ -179,9 +179,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             llm=_llm_of(llm), prompt_helper=prompt_helper, streaming=streaming, output_cls=_checked_class(output_cls)
         )
         of_method = {"final_llm": final_llm, "output_cls": output_cls, "choices": choices}
-        given = Arguments.of({**options, "group_by": group_by}, aggregation=aggregation, votes=votes, settings=settings)
+        given = Arguments.of({**options, "group_by": group_by}, method=method, votes=votes, settings=settings)
         named = [name for name, value in of_method.items() if value is not None]
-        self._method = method_for(given.aggregation, given.options, named)
+        self._method = method_for(given.method, given.options, named)
         taken = [*signature(RobustRAGSynthesizer.__init__).parameters, *RULES]
         self._method.check_names(given.options, ("task", "prompts"), near=taken)
         self._settings: Any = self._method.load().settings_of(**given.options)
@@ -208,7 +208,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             _log.warning("%s", warning)
 
     def __repr__(self) -> str:
-        return f"RobustRAGSynthesizer({self._llm.metadata.model_name}, aggregation={self._method.name!r})"
+        return f"RobustRAGSynthesizer({self._llm.metadata.model_name}, method={self._method.name!r})"
 
     @property
     def llm(self) -> LLM:
@@ -327,7 +327,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         if (to_object or self._final_llm is not None) and not (keywords or makes_object):
             raise ValueError(
                 "output_cls and final_llm are for a final call, which this does not make; leave them out, or use "
-                "aggregation='keyword', or pass output_cls for an object of what consensus agrees on"
+                "method='keyword', or pass output_cls for an object of what consensus agrees on"
             )
         if to_object and self._markers:
             raise ValueError("citation_markers puts markers into text; leave it out, or leave out output_cls")

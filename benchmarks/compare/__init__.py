@@ -4,7 +4,7 @@
 repository:
 
     python -m benchmarks.compare eval benchmarks/compare/studies/paper-table1.yaml --data questions.json.gz --limit 20
-    python -m benchmarks.compare ask "Who runs the mill?" --docs notes/ --defense mis
+    python -m benchmarks.compare ask "Who runs the mill?" --docs notes/ --method mis
     python -m benchmarks.compare paired paper-table1.jsonl        is one better than the other on the same questions?
     python -m benchmarks.compare confidence paper-table1.jsonl    does the model know when it is right?
 """

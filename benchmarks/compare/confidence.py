@@ -104,7 +104,7 @@ def confidence(rows: Iterable[Row]) -> tuple[Confidence, ...]:
         question = (row["dataset"], row["task"], row["question_id"])
         for group in row["answer"].get("groups", ()):
             sure, said = group.get("confidence"), group.get("response")
-            if said is None or group.get("status") not in ANSWERING or row["defense"] not in METHODS:
+            if said is None or group.get("status") not in ANSWERING or row["method"] not in METHODS:
                 continue
             known = replies.setdefault(row["model"], {})
             if sure is not None:

@@ -63,7 +63,7 @@ def compare(rows: Iterable[Row]) -> tuple[Comparison, ...]:
 
 
 def _pairs(setups: Mapping[str, Mapping[str, Row]], attack: AttackSpec) -> Iterator[tuple[Any, ...]]:
-    first, *others = sorted(setups, key=lambda name: next(iter(setups[name].values()))["defense"] != "vanilla")
+    first, *others = sorted(setups, key=lambda name: next(iter(setups[name].values()))["method"] != "vanilla")
     for setup in others:
         both = [(setups[setup][q]["scores"], setups[first][q]["scores"]) for q in setups[setup] if q in setups[first]]
         for measure, score in (("right", "correct"), ("hijacked", "hijacked")):

@@ -75,7 +75,7 @@ class Kept(NamedTuple):
         place = (attack["name"], attack["rank"] if attack["corruption_size"] else "", attack["corruption_size"])
         marks = (int(scores["correct"] == 1), *(int(bool(scores[n])) for n in ("hijacked", "told", "abstained")))
         kind = KINDS.get(row["question_id"], "")
-        said = None if row["defense"] == PLAIN else sum(held)
+        said = None if row["method"] == PLAIN else sum(held)
         return cls(*about, row["setup"], *place, row["question_id"], kind, *marks, answer["radius"], said)
 
 

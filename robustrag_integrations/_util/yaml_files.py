@@ -47,7 +47,7 @@ def read_yaml(path: str | os.PathLike[str], what: str, error: type[Exception]) -
             loader.dispose()
     found = {} if found is None else found
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise error("it must hold keys and values, such as 'aggregation: keyword'")
+        raise error("it must hold keys and values, such as 'method: keyword'")
     return found
 
 

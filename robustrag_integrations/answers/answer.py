@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 GroupStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "copy", "not_asked", "cut"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
 
-SCHEMA = "robustrag/answer/1"
-ASK_SCHEMA = "robustrag/ask/1"
+SCHEMA = "robustrag/answer/2"
+ASK_SCHEMA = "robustrag/ask/2"
 ANSWERING: tuple[GroupStatus, ...] = ("supports", "variant", "differs", "unsure")  # statuses of groups that answer
 _MOST_SHOWN = 10  # dissenting answers in `explain()`
 _MOST_LINES = 60  # of an answer
@@ -189,7 +189,7 @@ class RobustAnswer:
             `claims`; their order and wording are for eyes.
         abstained: no group could answer, nothing they said was agreed on, or the radius was below `min_radius`.
         query: the question.
-        defense: the defence's name.
+        method: the method's name.
         groups: one report per group, in isolation order.
         choice: multiple choice: the index of the winning option.
         warnings: everything that weakens this answer or its radius, in words.
@@ -213,7 +213,7 @@ class RobustAnswer:
     radius: int
     abstained: bool
     query: str
-    defense: str
+    method: str
     groups: tuple[GroupReport, ...] = ()
     choice: int | None = None
     warnings: tuple[str, ...] = ()
@@ -466,7 +466,7 @@ class RobustAnswer:
             told.append(("Radius", f"{self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})"))
         noun = "passage" if self.radius_unit == "passages" else "source"
         counted = f"{count_of(len(self.groups), noun)}, {count_of(self.model_calls, 'model call')}"
-        told.append(("Defence", f"{self.defense}, {counted}"))
+        told.append(("Method", f"{self.method}, {counted}"))
         told.append(("Model", repeats_in_words(self.determinism.model, self.determinism.why)))
         if self.determinism.scope != "every_run":
             told.append(("Holds", self.determinism.promise))

@@ -74,7 +74,7 @@ class CertificationRun:
     question: Question
     plan: CertificationPlan
     certifier: Certifier
-    defense: str
+    method: str
     settings: Mapping[str, Any]
     numerics: Mapping[str, Any] = field(default_factory=dict)
 
@@ -95,12 +95,12 @@ class CertificationRun:
         numerics |= {"shapes": _PACKED, **packed} if (packed := self.certifier.profile()) else {}
         warnings = self.certifier.warnings()
         return tuple(
-            found.certificate(self.question, self.defense, self.settings, numerics, warnings) for found in findings
+            found.certificate(self.question, self.method, self.settings, numerics, warnings) for found in findings
         )
 
 
 def text_run(
-    defense: str,
+    method: str,
     question: Question,
     plan: CertificationPlan,
     model: TextModel,
@@ -114,7 +114,7 @@ def text_run(
     """
     refuse_sampling(model)
     certifier = _TextCertifier(model, metric, question.references)
-    return CertificationRun(question, plan, certifier, defense, {**settings, "model": model.description})
+    return CertificationRun(question, plan, certifier, method, {**settings, "model": model.description})
 
 
 class _TextCertifier(Certifier):

@@ -116,7 +116,7 @@ class Findings:
     def certificate(
         self,
         question: Question,
-        defense: str,
+        method: str,
         settings: Mapping[str, Any],
         numerics: Mapping[str, Any],
         warnings: Sequence[str],
@@ -137,7 +137,7 @@ class Findings:
             query=question.query,
             references=question.references,
             metric=question.metric,
-            defense=defense,
+            method=method,
             responses=tuple(sorted(self.responses.values(), key=lambda r: (r.score, r.text or ""))),
             complete=self.stopped is None,
             unbounded=self.unbounded,

@@ -11,7 +11,7 @@ from robustrag_integrations._util.json_values import plain
 from robustrag_integrations._util.words import count_of, standing_in_words
 from robustrag_integrations.certification.cases import AttackMode
 
-SCHEMA = "robustrag/certification/1"
+SCHEMA = "robustrag/certification/2"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Certification:
             want of a proof, not since an attack is known.
         corruption_size: k', passages among the retrieved that are under the attacker's control.
         attack: `injection` or `modification`.
-        query, references, metric, defense: the question, the right answers, the metric's and the defence's names.
+        query, references, metric, method: the question, the right answers, the metric's and the method's names.
         responses: R, the responses found that an attacker can cause, worst first.
         complete: True if these are all of them.
         unbounded: True if the attacker can cause responses without limit, since they alone decide a keyword, a token,
@@ -57,7 +57,7 @@ class Certification:
     query: str
     references: tuple[str, ...]
     metric: str
-    defense: str
+    method: str
     responses: tuple[PossibleResponse, ...] = ()
     complete: bool = True
     unbounded: bool = False
@@ -81,7 +81,7 @@ class Certification:
             ("Question", self.query),
             ("Reference", " | ".join(self.references)),
             ("Attacker", f"{self.attack} of {passages}, {count_of(self.cases, 'case')}"),
-            ("Defence", f"{self.defense}, {count_of(self.model_calls, 'model call')}"),
+            ("Method", f"{self.method}, {count_of(self.model_calls, 'model call')}"),
             ("At worst", f"{self.tau:g} ({self.metric}; {standing_in_words(self.tau, self.certified)})"),
         ]
         if self.stopped:

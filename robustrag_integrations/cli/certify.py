@@ -34,14 +34,14 @@ exit codes: 0 done, 1 failure or failed questions, 2 wrong usage, 130 interrupte
 """
 
 
-BASIC = frozenset({"data", "defense", "corruption_size", "attack", "model", "limit", "output", "full"})
+BASIC = frozenset({"data", "method", "corruption_size", "attack", "model", "limit", "output", "full"})
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     about = "demo (default), or files of questions"
     parser.add_argument("--data", nargs="+", default=["demo"], metavar="DATA", help=about)
-    parser.add_argument("--defense", choices=tuple(METHODS), default="consensus", help="default consensus")
+    parser.add_argument("--method", choices=tuple(METHODS), default="consensus", help="default consensus")
     about = "number of passages that the attacker controls (default 1)"
     whole = whole_number(0, 100)
     parser.add_argument("--corruption-size", nargs="+", type=whole, default=[1], metavar="K", help=about)
@@ -55,14 +55,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Certify the questions and print a summary."""
-    task = "multiple_choice" if METHODS[args.defense].tasks == ("multiple_choice",) else "short_answer"
+    task = "multiple_choice" if METHODS[args.method].tasks == ("multiple_choice",) else "short_answer"
     short = {"max_context_tokens": 256} if named_model(args.model).local else {}
     config: dict[str, Any] = {
         "data": [{"source": source, "task": task} for source in args.data],
         "limit": args.limit,
         "models": [{"name": args.model, **short}],
         "judge": None,
-        "defenses": [args.defense],
+        "methods": [args.method],
         "attacks": [],
         "top_k": 10 if args.data == ["demo"] else "all",
         "metric": args.metric,

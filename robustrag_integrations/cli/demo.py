@@ -179,7 +179,7 @@ class Outcome:
     """
 
     attack: str
-    defense: str
+    method: str
     text: str
     radius: int
     abstained: bool
@@ -197,7 +197,7 @@ class Outcome:
             verdict = (
                 "right" if self.correct else f"{'' if self.correct is None else 'wrong: '}{printable(self.text, 24)}"
             )
-        return verdict if self.defense == VANILLA.name else f"{verdict}, radius {self.radius}"
+        return verdict if self.method == VANILLA.name else f"{verdict}, radius {self.radius}"
 
 
 def _matrix(outcomes: Sequence[Outcome]) -> Table:
@@ -205,7 +205,7 @@ def _matrix(outcomes: Sequence[Outcome]) -> Table:
     rows: dict[str, list[str]] = {}
     for outcome in outcomes:
         rows.setdefault(outcome.attack, [outcome.attack]).append(outcome.verdict)
-    defenses = dict.fromkeys(_people_say(o.defense) for o in outcomes)
+    defenses = dict.fromkeys(_people_say(o.method) for o in outcomes)
     return Table("", ("attack", *defenses), list(rows.values()))
 
 
@@ -273,14 +273,14 @@ def summary(outcomes: Sequence[Outcome], attacks: Sequence[Planting]) -> list[st
     attacked = [o for o in outcomes if o.attack != "none"]
     fooled: dict[str, list[str]] = {}
     for outcome in attacked:
-        fooled.setdefault(_people_say(outcome.defense), []).extend([outcome.attack] * outcome.hijacked)
+        fooled.setdefault(_people_say(outcome.method), []).extend([outcome.attack] * outcome.hijacked)
     by = [f"{name} ({', '.join(under)})" for name, under in fooled.items() if under]
     told = [f"The attacker's answer was given by {', '.join(by) or 'nobody'}."]
-    if known := [o.correct for o in attacked if o.defense != VANILLA.name and o.correct is not None]:
+    if known := [o.correct for o in attacked if o.method != VANILLA.name and o.correct is not None]:
         told.append(f"{sum(known)} of {len(known)} defended answers under attack were right.")
     told.append("With a radius of 2, say, nothing that any two sources say can change the answer; 0 promises nothing.")
     if any(len(attack.planted) > 1 and attack.name.startswith(YOURS) for attack in attacks):
-        told.append(_standing([o for o in outcomes if o.defense == CONSENSUS]))
+        told.append(_standing([o for o in outcomes if o.method == CONSENSUS]))
     return told
 
 

@@ -73,7 +73,7 @@ attacks: {textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_
 
 The cache of model calls holds responses in plain text; only its owner can read it.
 """
-BASIC = frozenset({"config", "data", "tasks", "models", "defenses", "attacks", "limit", "certify", "output", "full"})
+BASIC = frozenset({"config", "data", "tasks", "models", "methods", "attacks", "limit", "certify", "output", "full"})
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -88,8 +88,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     about = f"{', '.join(each.form for each in PROVIDERS)} of a transformers model"
     what.add_argument("--model", **several, metavar="MODEL", dest="models", help=about)
     names = defense_names()
-    about = f"default: vanilla consensus; also {', '.join(n for n in names if n not in DEFAULTS['defenses'])}"
-    what.add_argument("--defense", **several, choices=names, metavar="DEFENSE", dest="defenses", help=about)
+    about = f"default: vanilla consensus; also {', '.join(n for n in names if n not in DEFAULTS['methods'])}"
+    what.add_argument("--method", **several, choices=names, metavar="METHOD", dest="methods", help=about)
     about = "default: pia poison; none; others: --help-all"
     what.add_argument("--attack", **several, metavar="ATTACK", dest="attacks", help=about)
     about = "where planted texts go: first (default), middle, last, random, or 1 (the top), 2, ..."
@@ -158,7 +158,7 @@ def run(args: argparse.Namespace) -> int:
 def given_config(args: argparse.Namespace) -> dict[str, Any]:
     """Return the configuration that file and flags make together, with defaults filled in."""
     in_file = load_config(args.config) if args.config else {}
-    names = ("data", "tasks", "models", "defenses", "attacks", "ranks", "top_k", "judge", "limit", "metric")
+    names = ("data", "tasks", "models", "methods", "attacks", "ranks", "top_k", "judge", "limit", "metric")
     merged = {**DEFAULTS, **in_file, **{name: v for name in names if (v := getattr(args, name)) is not None}}
     if args.certify is not None:
         before = merged["certify"] if isinstance(merged["certify"], Mapping) else {}
@@ -168,7 +168,7 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
 
 def with_set(config: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     """Return a configuration with --base-url, and with each --set where it belongs."""
-    models, defenses = _listed(config["models"]), _listed(config["defenses"])
+    models, defenses = _listed(config["models"]), _listed(config["methods"])
     if args.base_url is not None:
         judge = _as_mapping(config["judge"] or {})
         if judged := takes(str(judge.get("name")), "base_url"):
@@ -180,8 +180,8 @@ def with_set(config: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]
         elif name in DEFAULTS:
             config[name] = value
         else:
-            defenses = _each(defenses, name, value, "defense")
-    return {**config, "models": models, "defenses": defenses}
+            defenses = _each(defenses, name, value, "method")
+    return {**config, "models": models, "methods": defenses}
 
 
 def _each(entries: Sequence[Any], key: str, value: Any, kind: str, *, required: bool = True) -> list[Any]:

@@ -165,7 +165,7 @@ def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method
     add_docs(parser)
     listed = "; ".join(f"{method.name}: {method.summary}" for method in defenses.values())
     about = f"default consensus, or the one that takes the settings given\n{listed}"
-    add("--defense", choices=tuple(defenses), help=about)
+    add("--method", choices=tuple(defenses), help=about)
     about = "short_answer (default), long_form (instructions), list (all items)"
     add("--task", choices=OPEN_TASKS, metavar="TASK", help=about)
     add_model(parser)
@@ -182,7 +182,7 @@ def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method
         "any other setting, such as alpha=0.3\n(may be repeated) of the defence or rule of votes, by its Python name: "
         """min_support=3, min_groups=4, abstention="Not in our files.", stop_when_decided=true""",
     )
-    parser.set_defaults(defenses=tuple(defenses))
+    parser.set_defaults(methods=tuple(defenses))
 
 
 def add_docs(parser: argparse.ArgumentParser) -> None:
@@ -275,39 +275,39 @@ class Answering:
             saved = None if args.settings is None else load_settings(args.settings)
             self._top_k = args.top_k or (saved and saved.top_k) or 10
             given = Arguments.of(
-                typed, aggregation=args.defense, settings=None if saved is None else replace(saved, top_k=None)
+                typed, method=args.method, settings=None if saved is None else replace(saved, top_k=None)
             )
             self._settings: dict[str, Any] = {**given.options}
             self.task = self._settings.pop("task", None)
             names = [*self._settings, *(["choices"] if choices else [])]
-            self.defense = given.aggregation or default_method(self.task, names)
+            self.method = given.method or default_method(self.task, names)
             self.rules = given.rules
-            self._check(args.defenses, choices)
+            self._check(args.methods, choices)
         except (ValueError, TypeError) as error:
             raise UsageError(str(error)) from error
 
     def _check(self, defenses: tuple[str, ...], choices: Any) -> None:
-        method, name = entry_of(self.defense), self.defense
+        method, name = entry_of(self.method), self.method
         if name not in defenses:
-            raise UsageError(f"--defense {name} is not for this command; use {' or '.join(defenses)}")
+            raise UsageError(f"--method {name} is not for this command; use {' or '.join(defenses)}")
         if choices:
             if self.task is not None or not method.takes_choices:
-                raise UsageError(f"--choices does not go with --task, nor with --defense {name}")
+                raise UsageError(f"--choices does not go with --task, nor with --method {name}")
             self.task = "multiple_choice"
         elif method.tasks == ("multiple_choice",):
-            raise UsageError(f"--defense {name} needs the options to vote on: --choices A B C")
+            raise UsageError(f"--method {name} needs the options to vote on: --choices A B C")
         method.settings_of({**self._settings, "task": self.task})
         if name in METHODS:
             method.load().check_rules(self.rules)
         elif idle := self.rules.given.keys() - {"group_by"}:
-            raise UsageError(f"{min(idle)} does nothing for --defense {name}; leave it out")
+            raise UsageError(f"{min(idle)} does nothing for --method {name}; leave it out")
         if self._args.embedding_url and not str(self._args.embedding).startswith("openai:"):
             raise UsageError("--embedding-url goes with --embedding openai:NAME")
         self._named = named_model(self._args.model, self._args.base_url, max_context_tokens=512)
         if method.needs_probabilities and not self._named.gives_probabilities:
             raise UsageError(
-                f"--defense {name} needs token probabilities: give a local model, openai-completions:NAME for a server "
-                "that gives them (vLLM, SGLang), or --defense keyword"
+                f"--method {name} needs token probabilities: give a local model, openai-completions:NAME for a server "
+                "that gives them (vLLM, SGLang), or --method keyword"
             )
 
     def read(self) -> None:
@@ -328,12 +328,12 @@ class Answering:
 
     def built(self, name: str | None = None) -> Defense:
         """Return the defence around the model; of another name, with its default settings."""
-        method = entry_of(name or self.defense)
+        method = entry_of(name or self.method)
         if method.needs_probabilities and not isinstance(self.model, DecodingModel):
             raise UsageError(
-                f"--defense {method.name} needs token probabilities, which {self.model.description} does not give"
+                f"--method {method.name} needs token probabilities, which {self.model.description} does not give"
             )
-        settings = self._settings if name in (None, self.defense) else {}
+        settings = self._settings if name in (None, self.method) else {}
         if self.library.trusted is not None and method.load().isolates:  # a search by words may find none
             settings = {"when_empty": "ask_others", **settings}
         rules = {} if method.name in BASELINES else self.rules.given

@@ -35,7 +35,7 @@ documents, and its report (radius, sources, warnings) in the field "robustrag".
 """
 
 EPILOG = f"""\
-Clients ask for the model robustrag-NAME, by --defense, or vanilla, with --vanilla. Only this machine
+Clients ask for the model robustrag-NAME, by --method, or vanilla, with --vanilla. Only this machine
 may ask. With {KEY} in the environment, clients must send it as their API key: set it before
 --host 0.0.0.0, and put a server with TLS in front.
 
@@ -140,8 +140,8 @@ def run(args: argparse.Namespace) -> int:
                 complain(f"warning: anybody who reaches {args.host} may ask, and read what documents say: set {KEY}")
         asked.read()
         asked.load()
-        prefix = "robustrag-" if asked.defense in METHODS else ""  # a baseline of others goes by its own name
-        models = {f"{prefix}{asked.defense}": asked.built()}
+        prefix = "robustrag-" if asked.method in METHODS else ""  # a baseline of others goes by its own name
+        models = {f"{prefix}{asked.method}": asked.built()}
         models |= {"vanilla": asked.built(VANILLA.name)} if args.vanilla else {}
         service = Service(asked.library, models, limits_of(args), documents_allowed=args.allow_documents)
         app = create_app(service, key=key, hosts=hosts)

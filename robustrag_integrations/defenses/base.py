@@ -89,7 +89,7 @@ class Defense(ABC):
         saved = given.pop("settings", None)
         known = [*VOTES, "task", "prompts", *(s.name for s in settings_in(self.settings_type))]
         refuse_unknown(given, known, type(self).__name__)
-        chosen = Arguments.of(given, aggregation=self.method.name, settings=saved)
+        chosen = Arguments.of(given, method=self.method.name, settings=saved)
         self.rules = chosen.rules
         self.check_rules(self.rules)
         self.settings = self.settings_of(**chosen.options)
@@ -270,7 +270,7 @@ class Defense(ABC):
         if settings.task == "multiple_choice":
             return check_choices(choices)
         if choices is not None:
-            able = " or ".join(f"{m.class_name} (aggregation={m.name!r})" for m in METHODS.values() if m.takes_choices)
+            able = " or ".join(f"{m.class_name} (method={m.name!r})" for m in METHODS.values() if m.takes_choices)
             raise ValueError(f"{cls.__name__} does not take choices; use {able} for multiple choice")
         return None
 
@@ -341,7 +341,7 @@ def from_settings(model: Any, settings: SettingsLike, **given: Any) -> Defense:
         >>> defense.answer("Who won?", passages)
     """
     saved = load_settings(settings)
-    made: Defense = METHODS[saved.aggregation].build(model, settings=saved, **given)
+    made: Defense = METHODS[saved.method].build(model, settings=saved, **given)
     return made
 
 

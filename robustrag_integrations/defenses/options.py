@@ -11,7 +11,7 @@ from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.text.keywords import KeywordExtractor
 from robustrag_integrations.text.prompts import Options, Task
 
-Aggregation = Literal["consensus", "keyword", "decoding", "voting"]
+MethodName = Literal["consensus", "keyword", "decoding", "voting"]
 
 
 class VoteOptions(TypedDict, total=False):

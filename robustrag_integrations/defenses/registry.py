@@ -27,10 +27,10 @@ class Method:
     """A method of aggregating isolated responses.
 
     Attributes:
-        name: the name that users write: `aggregation=`, `--defense`, the answer's `defense`.
+        name: the name that users write: `method=`, `--method`, the answer's `method`.
         tasks: the tasks it answers; the first one is its default.
         needs: `text` for any model, `probabilities` for a model that gives next-token probabilities.
-        defense: `module:Class` of its front door, a `Defense`.
+        front_door: `module:Class` of its class, a `Defense`.
         prompts: the prompts of a `PromptSet` that it uses besides the isolated one.
     """
 
@@ -38,7 +38,7 @@ class Method:
     summary: str
     tasks: tuple[Task, ...]
     needs: Literal["text", "probabilities"]
-    defense: str
+    front_door: str
     prompts: tuple[str, ...] = ()
 
     @cached_property
@@ -69,7 +69,7 @@ class Method:
     @property
     def class_name(self) -> str:
         """The front door's name in Python."""
-        return self.defense.partition(":")[2]
+        return self.front_door.partition(":")[2]
 
     def check_task(self, task: Task | None) -> Task:
         """Return the task, or the method's first one for None; ValueError if the method does not do it."""
@@ -101,11 +101,11 @@ class Method:
         refuse_unknown(nobodys, known, self.name, others={*of_others, *near}, instead=instead)
         if foreign:
             takes = f"it takes {', '.join(known) or 'no settings'}"
-            raise ValueError(f"aggregation={self.name!r} has no {', '.join(foreign)}; {takes}")
+            raise ValueError(f"method={self.name!r} has no {', '.join(foreign)}; {takes}")
 
     def load(self) -> Any:
         """Return the front door's class, a subclass of `Defense`."""
-        module, _, name = self.defense.partition(":")
+        module, _, name = self.front_door.partition(":")
         return getattr(import_module(module), name)
 
     def build(self, model: Any, **given: Any) -> Any:
@@ -128,7 +128,7 @@ METHODS: dict[str, Method] = {
             summary="keep the keywords that enough sources share, answer from those alone; any model",
             tasks=("short_answer", "long_form"),
             needs="text",
-            defense=f"{_PACKAGE}.defenses.keyword.defense:KeywordAggregation",
+            front_door=f"{_PACKAGE}.defenses.keyword.defense:KeywordAggregation",
             prompts=("keyword", "phrases"),
         ),
         Method(
@@ -136,7 +136,7 @@ METHODS: dict[str, Method] = {
             summary="decode from the sum of all sources' next-token probabilities; a model that gives them",
             tasks=("short_answer", "long_form"),
             needs="probabilities",
-            defense=f"{_PACKAGE}.defenses.decoding.defense:DecodingAggregation",
+            front_door=f"{_PACKAGE}.defenses.decoding.defense:DecodingAggregation",
             prompts=("no_retrieval",),
         ),
         Method(
@@ -144,14 +144,14 @@ METHODS: dict[str, Method] = {
             summary="majority vote over the options of a multiple-choice question; any model",
             tasks=("multiple_choice",),
             needs="text",
-            defense=f"{_PACKAGE}.defenses.voting.defense:MajorityVoting",
+            front_door=f"{_PACKAGE}.defenses.voting.defense:MajorityVoting",
         ),
         Method(
             name="consensus",
             summary="one round: the whole answer that most sources give, in a source's own words; any model",
             tasks=("short_answer", "long_form", "list"),
             needs="text",
-            defense=f"{_PACKAGE}.defenses.consensus.defense:ConsensusAggregation",
+            front_door=f"{_PACKAGE}.defenses.consensus.defense:ConsensusAggregation",
             prompts=("wording",),
         ),
     )
@@ -194,9 +194,9 @@ def default_method(task: Task | None, names: Collection[str] = ()) -> str:
     return "consensus"
 
 
-def method_for(aggregation: str | None, options: Mapping[str, Any], others: Collection[str] = ()) -> Method:
+def method_for(method: str | None, options: Mapping[str, Any], others: Collection[str] = ()) -> Method:
     """Return the method of this name; for None the one that takes these options, and what else is given by name."""
-    return method_of(default_method(options.get("task"), [*options, *others]) if aggregation is None else aggregation)
+    return method_of(default_method(options.get("task"), [*options, *others]) if method is None else method)
 
 
 def method_of(name: object) -> Method:
@@ -206,5 +206,5 @@ def method_of(name: object) -> Method:
         why = "is a baseline of robustrag eval and ask" if name in tuple(BASELINES) else "is unknown"
         near = nearest_of(name, METHODS) if isinstance(name, str) else None
         hint = "use one" if near is None else f"did you mean {near!r}? It is one"
-        raise ValueError(f"aggregation={name!r:.60} {why}; {hint} of {', '.join(map(repr, METHODS))}")
+        raise ValueError(f"method={name!r:.60} {why}; {hint} of {', '.join(map(repr, METHODS))}")
     return found

@@ -19,7 +19,7 @@ from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 
-SCHEMA = "robustrag/settings/1"
+SCHEMA = "robustrag/settings/2"
 
 
 class SettingsError(RobustRAGError, ValueError):
@@ -34,7 +34,7 @@ class SavedSettings:
     """
 
     path: str
-    aggregation: str
+    method: str
     options: Mapping[str, Any] = field(default_factory=dict)
     votes: Mapping[str, Any] = field(default_factory=dict)
     top_k: int | None = None
@@ -56,7 +56,7 @@ SettingsLike: TypeAlias = str | os.PathLike[str] | SavedSettings
 class Arguments:
     """What a user chose, of the arguments of a defence and of its settings file."""
 
-    aggregation: str | None
+    method: str | None
     rules: VoteRules
     options: dict[str, Any]
 
@@ -65,7 +65,7 @@ class Arguments:
         cls,
         given: Mapping[str, Any],
         *,
-        aggregation: str | None = None,
+        method: str | None = None,
         votes: VoteRules | None = None,
         settings: SettingsLike | None = None,
     ) -> Arguments:
@@ -78,15 +78,15 @@ class Arguments:
                 raise ValueError(f"{name}={given[name]!r:.60} and votes.{name}={rule!r:.60}: give one of them")
         if settings is not None:
             saved = load_settings(settings)
-            if aggregation not in (None, saved.aggregation):
+            if method not in (None, saved.method):
                 raise SettingsError(
-                    f"{saved.path}: these settings are for {saved.aggregation!r}, and not for {aggregation!r}; use "
-                    f"{METHODS[saved.aggregation].class_name}(model, settings=...) or from_settings(model, ...), or "
+                    f"{saved.path}: these settings are for {saved.method!r}, and not for {method!r}; use "
+                    f"{METHODS[saved.method].class_name}(model, settings=...) or from_settings(model, ...), or "
                     "leave one out"
                 )
-            aggregation, given = saved.aggregation, saved.under(given)
+            method, given = saved.method, saved.under(given)
         rules = VoteRules(**{name: given.pop(name) for name in RULES if name in given})
-        return cls(aggregation, rules, given)
+        return cls(method, rules, given)
 
 
 def load_settings(settings: SettingsLike) -> SavedSettings:
@@ -110,10 +110,10 @@ def load_settings(settings: SettingsLike) -> SavedSettings:
 
 
 def _checked(given: Mapping[str, Any], name: str) -> SavedSettings:
-    _check_keys(given, ("schema", "aggregation", "task", "settings", "votes", "retrieval"))
+    _check_keys(given, ("schema", "method", "task", "settings", "votes", "retrieval"))
     _check_name("schema", given.get("schema", SCHEMA), (SCHEMA,))
-    _check_name("aggregation", given.get("aggregation"), METHODS)
-    method = METHODS[given["aggregation"]]
+    _check_name("method", given.get("method"), METHODS)
+    method = METHODS[given["method"]]
     options, votes, retrieval = (_part(given, key) for key in ("settings", "votes", "retrieval"))
     _check_keys(retrieval, ("top_k",), "retrieval.")
     if not is_whole_number(top_k := retrieval.get("top_k", 1), 1, 1000):

@@ -205,7 +205,7 @@ def _own_answer(
     return inputs.answer(
         text or None,
         abstained=not answers,
-        defense=terms.name,
+        method=terms.name,
         settings={**terms.settings, **inputs.rules.named},
         choice=heard.choice,
         model_calls=calls,

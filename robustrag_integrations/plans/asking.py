@@ -68,7 +68,7 @@ class PlanInput:
 
     def answer(self, text: str | None, *, abstained: bool | None = None, **found: Any) -> RobustAnswer:
         """Build a method's answer: an abstention where there is no text. `finish` adds what all methods share."""
-        values = {"radius": 0, "defense": "", **found}
+        values = {"radius": 0, "method": "", **found}
         abstained = not text if abstained is None else abstained
         text = (self.abstention if abstained else None) or text or ABSTENTION
         return RobustAnswer(text, abstained=abstained, query=self.query, **values)

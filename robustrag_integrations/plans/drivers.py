@@ -57,7 +57,7 @@ class Watch:
             return result
         states = [group.status for group in result.groups]
         said = {
-            "defense": result.defense,
+            "method": result.method,
             "groups": len(states),
             "radius": result.radius,
             "abstained": result.abstained,

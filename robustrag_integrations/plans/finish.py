@@ -73,7 +73,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
     the final call is not streamed. What the plan has not shown is shown at the end.
     """
     rules, groups = inputs.rules, inputs.groups
-    known: dict[str, Any] = {"defense": terms.name, "settings": {**terms.settings, **rules.named}}
+    known: dict[str, Any] = {"method": terms.name, "settings": {**terms.settings, **rules.named}}
     known["radius_unit"] = rules.unit_of(groups)
     if len(groups) < rules.min_groups:
         why = (
@@ -122,7 +122,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
         evidence = {**evidence, "decided_after": decided_after}
     answer = replace(
         answer,
-        defense=terms.name,
+        method=terms.name,
         settings={**terms.settings, **rules.named},
         radius_unit=rules.unit_of(groups),
         model_calls=answer.model_calls + book.asked,

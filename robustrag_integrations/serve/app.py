@@ -127,7 +127,7 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
         return service.models[name]
 
     def described(name: str) -> dict[str, Any]:
-        about = {"defense": defense_of(name).method.name}
+        about = {"method": defense_of(name).method.name}
         return {"id": name, "object": "model", "created": created, "owned_by": "robustrag", "robustrag": about}
 
     async def healthz(request: Request) -> JSONReply:

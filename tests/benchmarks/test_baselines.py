@@ -40,7 +40,7 @@ def made(name: str, **given: object) -> Defense:
 @pytest.mark.parametrize("method", PEERS, ids=lambda m: m.name)
 def test_a_baseline_answers_has_no_radius_and_says_so(method: Method) -> None:
     answer = made(method.name).answer(QUESTION, HONEST)
-    assert (answer.text, answer.radius, answer.defense) == ("Lind", 0, method.name)
+    assert (answer.text, answer.radius, answer.method) == ("Lind", 0, method.name)
     assert NO_GUARANTEE in answer.warnings
     assert answer.determinism.scope != "every_run" or answer.radius == 0
     assert method.name not in METHODS

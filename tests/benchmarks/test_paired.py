@@ -30,8 +30,8 @@ def rows_of(setup: str, right: list[int], **more: Any) -> list[dict[str, Any]]:
 
 
 def test_setups_are_compared_on_the_questions_that_both_answered_vanilla_first() -> None:
-    rows = rows_of("keyword", [1, 1, 1, 1, 1, 0]) + rows_of("vanilla", [0, 0, 1, 0, 0, 1, 1], defense="vanilla")
-    rows += [failed(9, setup="keyword"), row(9, setup="vanilla", defense="vanilla")]
+    rows = rows_of("keyword", [1, 1, 1, 1, 1, 0]) + rows_of("vanilla", [0, 0, 1, 0, 0, 1, 1], method="vanilla")
+    rows += [failed(9, setup="keyword"), row(9, setup="vanilla", method="vanilla")]
     [found] = compare(rows)
     assert (found.setup, found.against, found.measure, found.n) == ("keyword", "vanilla", "right", 6)
     assert (found.alone, found.other_alone) == (4, 1)

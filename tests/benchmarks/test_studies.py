@@ -47,7 +47,7 @@ def _lines(name, tmp_path, **more) -> dict[tuple[str, str, str], Line]:
 
 
 def test_table_1_has_a_line_per_defence_and_no_number_for_what_cannot_be_measured(tmp_path) -> None:
-    lines = _lines("paper-table1", tmp_path, defenses=["no-rag", "vanilla", "keyword", "voting"])
+    lines = _lines("paper-table1", tmp_path, methods=["no-rag", "vanilla", "keyword", "voting"])
     assert {key: line.accuracy.mean for key, line in lines.items()} == {
         ("multiple_choice", "no-rag", "none"): 0,
         ("multiple_choice", "vanilla", "none"): 1,
@@ -60,7 +60,7 @@ def test_table_1_has_a_line_per_defence_and_no_number_for_what_cannot_be_measure
 
 
 def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
-    lines = _lines("paper-table2", tmp_path, defenses=["vanilla", "keyword"])
+    lines = _lines("paper-table2", tmp_path, methods=["vanilla", "keyword"])
     attacked = lines["short_answer", "vanilla", "pia"]
     assert (attacked.accuracy.mean, attacked.asr.mean) == (0, 1)
 
@@ -70,7 +70,7 @@ def test_a_study_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> N
     for name in ("paper-table1", "paper-table2", "modification", "group-size", "top-k", "corruption", "runtime"):
         config = read_config(study(name, data=data, models=["openai:gpt-x", "bundled"]))
         plan = make_plan(config)
-        defenses = {(job.setup.model.name, job.setup.defense) for job in plan.jobs}
+        defenses = {(job.setup.model.name, job.setup.method) for job in plan.jobs}
         assert ("openai:gpt-x", "decoding") not in defenses
         assert ("bundled", "decoding") in defenses
         assert ("openai:gpt-x", "keyword") in defenses
@@ -83,4 +83,4 @@ def test_a_study_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_is_a_valid_config(name: str) -> None:
-    assert read_config(study(name)).defenses
+    assert read_config(study(name)).methods

@@ -25,7 +25,7 @@ PASSAGES = {1: 8, 2: 12}  # by group size
 class Setup:
     """A defence, and who attacks it."""
 
-    defense: str
+    method: str
     attack: str
     group_size: int
 
@@ -71,9 +71,9 @@ def demo_questions() -> list[tuple[Any, list[Any]]]:
 
 def defense_of(setup: Setup, model: LocalModel) -> Defense:
     """The defence with thresholds that leave something to promise on so few passages."""
-    if setup.defense == "keyword":
+    if setup.method == "keyword":
         return KeywordAggregation(model, alpha=0.3, beta=3, group_size=setup.group_size)
-    if setup.defense == "decoding":
+    if setup.method == "decoding":
         return DecodingAggregation(model, max_new_tokens=12, group_size=setup.group_size)
     return MajorityVoting(model, prompts=prompts_for("multiple_choice"), group_size=setup.group_size)
 
@@ -83,7 +83,7 @@ def besiege(
 ) -> Iterator[Siege]:
     """Certify a question, then attack each certificate and the answer's radius."""
     defense, passages = defense_of(setup, model), passages[: PASSAGES[setup.group_size]]
-    choices = question.choices if setup.defense == "voting" else None
+    choices = question.choices if setup.method == "voting" else None
     asked: Any = (defense, question.question, passages)
     common: dict[str, Any] = {"target": question.incorrect, "choices": choices, "tries": tries, "seed": seed}
     kind: dict[str, Any] = {"attack": setup.attack}

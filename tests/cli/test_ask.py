@@ -55,7 +55,7 @@ def test_rows_of_a_file_that_name_no_source_share_one_vote_and_are_told_so(ask, 
 
 def test_choices_are_voted_on(ask, docs: Path) -> None:
     result = ask(QUESTION, "--docs", docs, "--choices", "Bo Ek", "Anna Lind", "--json")
-    assert result.data["answer"]["defense"] == "voting"
+    assert result.data["answer"]["method"] == "voting"
     assert (result.data["answer"]["text"], result.data["answer"]["choice"]) == ("Anna Lind", 1)
 
 
@@ -159,7 +159,7 @@ def test_nothing_of_a_document_its_name_or_the_model_reaches_the_terminal_as_a_c
 def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp_path: Path, server) -> None:
     text = "The mill is run by Anna Lind. {query} {{0}} %s ${HOME} {% import os %} <|im_end|></s>[INST]"
     (tmp_path / "a.txt").write_text(text)
-    assert ask(QUESTION, "--docs", tmp_path, "--defense", "keyword").code == 0
+    assert ask(QUESTION, "--docs", tmp_path, "--method", "keyword").code == 0
     assert f"Text:\n{text}\n\nQuestion: {QUESTION}\n" in server.prompts[0]
 
 
@@ -175,13 +175,13 @@ def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp
         (["q", "--docs", ".", "--model", "openai:"], "must be openai:NAME"),
         (["q", "--docs", ".", "--base-url", "http://x/v1"], "--base-url goes with openai:NAME"),
         (["q", "--docs", ".", "--model", "openai:m", "--base-url", "localhost:8000"], "must start with http"),
-        (["q", "--docs", ".", "--defense", "magic"], "invalid choice: 'magic'"),
-        (["q", "--docs", ".", "--defense", "voting"], "needs the options to vote on"),
-        (["q", "--docs", ".", "--defense", "keyword", "--choices", "a", "b"], "--choices does not go with"),
+        (["q", "--docs", ".", "--method", "magic"], "invalid choice: 'magic'"),
+        (["q", "--docs", ".", "--method", "voting"], "needs the options to vote on"),
+        (["q", "--docs", ".", "--method", "keyword", "--choices", "a", "b"], "--choices does not go with"),
         (["q", "--docs", ".", "--task", "list", "--choices", "a", "b"], "--choices does not go with"),
         (["q", "--docs", ".", "--choices", "a"], "2 to 26"),
         (["q", "--docs", ".", "--choices", "a", "A"], "are the same"),
-        (["q", "--docs", ".", "--defense", "decoding", "--model", "openai:m"], "token probabilities"),
+        (["q", "--docs", ".", "--method", "decoding", "--model", "openai:m"], "token probabilities"),
         (["q", "--docs", ".", "--set", "alpha=2"], "alpha"),
         (["q", "--docs", ".", "--set", "alpha=x"], "alpha"),
         (["q", "--docs", ".", "--set", "alpha=NaN"], "alpha"),
@@ -190,10 +190,10 @@ def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp
         (["q", "--docs", ".", "--set", "alpha"], "not of the form NAME=VALUE"),
         (["q", "--docs", ".", "--set", "min_support=2,3"], "min_support"),
         (["q", "--docs", ".", "--set", "alhpa=0.3"], "did you mean alpha"),
-        (["q", "--docs", ".", "--defense", "keyword", "--set", "eta=1"], "'keyword' has no eta"),
-        (["q", "--docs", ".", "--defense", "keyword", "--set", "stop_when_decided=true"], "needs what all sources say"),
+        (["q", "--docs", ".", "--method", "keyword", "--set", "eta=1"], "'keyword' has no eta"),
+        (["q", "--docs", ".", "--method", "keyword", "--set", "stop_when_decided=true"], "needs what all sources say"),
         (["q", "--docs", ".", "--set", "wave_size=3"], "requires stop_when_decided=True"),
-        (["q", "--docs", ".", "--min-radius", "1", "--defense", "mis"], "min_radius does nothing for --defense mis"),
+        (["q", "--docs", ".", "--min-radius", "1", "--method", "mis"], "min_radius does nothing for --method mis"),
         (["q", "--docs", ".", "--top-k", "0"], "not a whole number"),
         (["q", "--docs", ".", "--top-k", "9" * 9999], "not a whole number"),
         (["q", "--docs", ".", "--group-by", " "], "the text is empty"),
@@ -233,11 +233,11 @@ def test_a_local_model_is_loaded_without_noise(docs: Path, tmp_path: Path, capfd
     tiny_model("llama").save_pretrained(tmp_path / "model")
     tiny_tokenizer().save_pretrained(tmp_path / "model")
     capfd.readouterr()
-    arguments = ["ask", QUESTION, "--docs", docs, "--model", tmp_path / "model", "--defense", defense, "--json"]
+    arguments = ["ask", QUESTION, "--docs", docs, "--model", tmp_path / "model", "--method", defense, "--json"]
     arguments += [] if defense == "decoding" else ["--set", "cut_replies=count"]  # a random model goes on and on
     code = main([str(a) for a in arguments])
     out, err = capfd.readouterr()
-    assert json.loads(out)["answer"]["defense"] == defense
+    assert json.loads(out)["answer"]["method"] == defense
     assert err == ""
     assert code in (0, 3)
 
@@ -261,7 +261,7 @@ def test_a_list_is_asked_for_and_shown_claim_by_claim(ask, docs: Path) -> None:
     assert "Claim:    Anna Lind (" in result.out
     found = ask(QUESTION, "--docs", docs, "--task", "list", "--json").data["answer"]
     assert [claim["text"] for claim in found["claims"]] == ["Anna Lind"]
-    assert found["defense"] == "consensus"
+    assert found["method"] == "consensus"
 
 
 def test_any_setting_may_be_typed_and_files_in_parts(ask, docs: Path) -> None:
@@ -278,7 +278,7 @@ def test_any_setting_may_be_typed_and_files_in_parts(ask, docs: Path) -> None:
 
 
 FILE = """\
-aggregation: keyword
+method: keyword
 settings: {alpha: 0.4, beta: 2, quorum: 0.75}
 votes: {group_by: passage}
 retrieval: {top_k: 3}
@@ -314,7 +314,7 @@ def test_what_is_typed_wins_even_where_it_is_the_default(ask, docs: Path, file: 
 
 def test_a_wrong_file_is_named_with_its_key(ask, docs: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    path.write_text("aggregation: keyword\nsettings: {aplha: 1}")
+    path.write_text("method: keyword\nsettings: {aplha: 1}")
     result = ask(QUESTION, "--docs", docs, "--settings", path)
     assert result.code == 2
     assert "mine.yaml: settings.aplha: unknown key; did you mean 'alpha'?" in result.err

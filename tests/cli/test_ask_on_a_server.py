@@ -1,4 +1,4 @@
-"""`robustrag ask --defense decoding` on a server that gives token probabilities."""
+"""`robustrag ask --method decoding` on a server that gives token probabilities."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def test_decoding_on_a_server_answers_with_the_tokenizer_that_is_named(command, 
         told = command(
             "ask",
             "Who runs the mill?",
-            *("--docs", docs, "--defense", "decoding", "--model", name, "--base-url", server.url, "--json"),
+            *("--docs", docs, "--method", "decoding", "--model", name, "--base-url", server.url, "--json"),
         )
     assert told.code in (0, 3)
-    assert told.data["answer"]["defense"] == "decoding"
+    assert told.data["answer"]["method"] == "decoding"
     assert told.data["answer"]["groups"][0]["error"] is None
     assert any("server" in warning for warning in told.data["answer"]["warnings"])
     assert all(1 <= request["max_tokens"] <= 12 and request["model"] == "m" for request in server.requests)

@@ -8,7 +8,7 @@ from robustrag_integrations.cli import main
 from robustrag_integrations.models.providers import NamedModel
 from tests.helpers.scripted import ScriptedModel
 
-PAPER = ("--defense", "keyword", "--set", "alpha=0.3", "--set", "beta=3")
+PAPER = ("--method", "keyword", "--set", "alpha=0.3", "--set", "beta=3")
 PARIS, ANNA = [f"{i} paris" for i in range(6)], [{"text": "x anna", "source": "s"}] * 3
 ROWS = [
     {"question": "Where?", "answer": "Paris", "passages": PARIS, "choices": ["Paris", "Rome"]},
@@ -54,7 +54,7 @@ def test_output_is_kept_and_gone_on_from(data, tmp_path, capsys, model) -> None:
     assert "1 of 2 rows are in" in captured.err
     assert len(model.asked) < 2 * asked
     header, *rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert header["schema"] == "robustrag/eval-run/1"
+    assert header["schema"] == "robustrag/eval-run/2"
     assert [row["certificates"][0]["query"] for row in rows] == ["Where?", "Who?"]
     asked = len(model.asked)
     assert main(command) == 0
@@ -66,10 +66,10 @@ def test_output_is_kept_and_gone_on_from(data, tmp_path, capsys, model) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--defense", "consensus", "--set", "eta=1"], "eta: no --defense here takes it"),
-        (["--defense", "keyword", "--set", "alpha=2"], "alpha=2"),
+        (["--method", "consensus", "--set", "eta=1"], "eta: no --method here takes it"),
+        (["--method", "keyword", "--set", "alpha=2"], "alpha=2"),
         (["--corruption-size", "-1"], "whole number"),
-        (["--defense", "decoding", "--model", "openai:x"], "token probabilities"),
+        (["--method", "decoding", "--model", "openai:x"], "token probabilities"),
     ],
 )
 def test_wrong_usage_is_exit_code_two(data, capsys, arguments, said) -> None:

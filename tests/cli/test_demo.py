@@ -47,7 +47,7 @@ def demo(command, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def results(demonstrated: Result) -> dict[tuple[str, str], dict]:
-    return {(r["attack"], r["defense"]): r for r in demonstrated.data["results"]}
+    return {(r["attack"], r["method"]): r for r in demonstrated.data["results"]}
 
 
 def test_vanilla_is_fooled_by_both_attacks_and_the_defences_are_not(demo) -> None:
@@ -130,12 +130,12 @@ def test_the_bundled_reader_shows_what_the_defences_are_for(command) -> None:
         pytest.skip("the reader has not been trained yet")
     seen = [r for seed in range(2) for r in command("demo", "--json", "--seed", seed).data["results"]]
     attacked = [r for r in seen if r["attack"] != "none"]
-    vanilla = [r["hijacked"] for r in attacked if r["defense"] == "vanilla"]
-    defended = [r["hijacked"] for r in attacked if r["defense"] != "vanilla"]
-    assert {r["defense"] for r in attacked} == {"vanilla", "keyword", "decoding", "voting", "consensus"}
+    vanilla = [r["hijacked"] for r in attacked if r["method"] == "vanilla"]
+    defended = [r["hijacked"] for r in attacked if r["method"] != "vanilla"]
+    assert {r["method"] for r in attacked} == {"vanilla", "keyword", "decoding", "voting", "consensus"}
     assert sum(vanilla) >= len(vanilla) / 2
     assert sum(defended) <= len(defended) / 6
-    assert sum(r["correct"] for r in attacked if r["defense"] != "vanilla") >= len(defended) * 0.6
+    assert sum(r["correct"] for r in attacked if r["method"] != "vanilla") >= len(defended) * 0.6
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_every_suggestion_does_what_it_promises(command, reader) -> None:
     first_question = next(line for line in first.out.splitlines() if line.startswith("Question:"))
     for promise, arguments in suggestions.items():
         data = command("demo", *arguments, "--json").data
-        did = {(r["attack"], r["defense"]): r for r in data["results"]}
+        did = {(r["attack"], r["method"]): r for r in data["results"]}
         plain = [r["hijacked"] for (attack, name), r in did.items() if name == "vanilla" and attack != "none"]
         [clean, *attacked] = [r for (_, name), r in did.items() if name == "consensus"]
         if promise.startswith(("another question", "another lie")):

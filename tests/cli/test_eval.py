@@ -28,7 +28,7 @@ def run(tmp_path, monkeypatch, capsys):
             model,
             "--top-k",
             "4",
-            "--defense",
+            "--method",
             "vanilla",
             "voting",
             "--task",
@@ -82,7 +82,7 @@ def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--set", "alpha=0.2"], "alpha: no --defense here takes it"),
+        (["--set", "alpha=0.2"], "alpha: no --method here takes it"),
         (["--base-url", "http://x/v1"], "base-url: no --model here takes it"),
         (["--set", "dtype=bfloat16"], "dtype: no --model here takes it"),
         (["--set", "group_size=0"], "must be a whole number of at least 1"),
@@ -102,7 +102,7 @@ def test_wrong_usage_names_the_fix(run, arguments, said) -> None:
 
 
 def test_a_defence_that_does_not_do_the_task_is_left_out_and_said_once(run) -> None:
-    code, out, err = run("--attack", "none", "--defense", "keyword")
+    code, out, err = run("--attack", "none", "--method", "keyword")
     assert code == 0
     assert err.count("keyword left out: it is for the tasks short_answer, long_form, and") == 1
     assert "voting     none" in out
@@ -111,7 +111,7 @@ def test_a_defence_that_does_not_do_the_task_is_left_out_and_said_once(run) -> N
 
 def test_where_no_defence_does_the_task_one_that_does_is_named(run, tmp_path) -> None:
     code, out, err = run(
-        "--data", str(tmp_path / "lands.jsonl"), "--task", "multiple_choice", "--defense", "keyword", given=False
+        "--data", str(tmp_path / "lands.jsonl"), "--task", "multiple_choice", "--method", "keyword", given=False
     )
     assert (code, out) == (EXIT_USAGE, "")
     assert "keyword left out: it is for the tasks short_answer, long_form" in err
@@ -129,7 +129,7 @@ def test_every_warning_is_printed_once(run, tmp_path) -> None:
     passages = [{"text": text, "source": f"{n}.example"} for n, text in enumerate(["It is B.", "It is B.", "It is A."])]
     row = {"question": "What is it?", "answer": "B", "passages": passages}
     (tmp_path / "one.jsonl").write_text(json.dumps(row) + "\n")
-    given = ("--data", str(tmp_path / "one.jsonl"), "--model", LIGHT, "--defense", "consensus", "--attack", "none")
+    given = ("--data", str(tmp_path / "one.jsonl"), "--model", LIGHT, "--method", "consensus", "--attack", "none")
     _, out, err = run(*given, given=False)
     assert (out + err).count("copies='one_vote'") == 1
 
@@ -145,7 +145,7 @@ def test_hostile_text_in_the_data_reaches_no_terminal(run, tmp_path) -> None:
     hostile = {"id": "\x1b[31m", "question": "Q\x1b[2J?", "passages": ["\x1b]0;x\x07 A"]}
     row = {**hostile, "answer": "A", "incorrect": "B\x07"}
     (tmp_path / "e\x1bvil.jsonl").write_text(json.dumps(row) + "\n\x1b\n")
-    code, out, err = run("--data", "e\x1bvil.jsonl", "--task", "short_answer", "--defense", "vanilla")
+    code, out, err = run("--data", "e\x1bvil.jsonl", "--task", "short_answer", "--method", "vanilla")
     assert code == 0
     assert "\x1b" not in out + err
     assert "\x07" not in out + err
@@ -153,13 +153,13 @@ def test_hostile_text_in_the_data_reaches_no_terminal(run, tmp_path) -> None:
 
 def test_flags_win_over_the_file(run, tmp_path) -> None:
     path = tmp_path / "mine.json"
-    path.write_text(json.dumps({"top_k": [5], "limit": 7, "defenses": ["vanilla", "decoding"]}))
+    path.write_text(json.dumps({"top_k": [5], "limit": 7, "methods": ["vanilla", "decoding"]}))
     flags = ("--limit", "2", "--set", "eta=0.5,1", "--certify", "2", "--model", "bundled", "python:math:sqrt")
     more = ("--set", "dtype=bfloat16", "--set", "seed=7")
     _, out, _ = run(str(path), *flags, *more, "--show-config", given=False)
     path.with_suffix(".yaml").write_text(out)
     shown = load_config(str(path.with_suffix(".yaml")))
     assert (shown["top_k"], shown["limit"], shown["seed"]) == ([5], 2, 7)
-    assert shown["defenses"] == ["vanilla", {"name": "decoding", "eta": [0.5, 1]}]
+    assert shown["methods"] == ["vanilla", {"name": "decoding", "eta": [0.5, 1]}]
     assert shown["certify"] == {"corruption_sizes": [2]}
     assert shown["models"] == [{"name": "bundled", "dtype": "bfloat16"}, "python:math:sqrt"]

@@ -57,7 +57,7 @@ def test_wrong_usage_exits_with_2_and_says_so_on_standard_error(command, argumen
         (["ask", "q", "--docs", ".", "--api-key", "x"], "there is no --api-key"),
         (["ask", "Who", "runs", "it?", "--docs", "."], "unexpected 'runs'; put the question in quotes"),
         (["ask", "--docs", ".", "Who runs it?"], "put it before --docs, which takes all that follows"),
-        (["ask", "q", "--docs", ".", "--defense", "keyword", "consensus"], "--defense takes one value"),
+        (["ask", "q", "--docs", ".", "--method", "keyword", "consensus"], "--method takes one value"),
         (["ask", "q", "--docs", ".", "--json", "true"], "unexpected 'true': --json takes no value"),
         (["ask", "q", "--docs", ".", "--model", "gpt-4o"], "did you mean openai:gpt-4o?"),
         (["ask", "q", "--docs", ".", "--settings", "a.jsonl"], "--settings a.jsonl: a settings file is YAML"),
@@ -124,7 +124,7 @@ def test_a_missing_extra_says_what_to_install(command, docs, monkeypatch, missin
 def test_a_terminal_that_cannot_show_a_letter_gets_its_number(tmp_path: Path, server: LoopbackServer) -> None:
     (tmp_path / "a.txt").write_text("The mill is run by Änne Ek.", encoding="utf-8")
     arguments = ("ask", "Who runs the mill?", "--docs", tmp_path, "--model", "openai:m", "--base-url", server.url)
-    ended = process(*arguments, "--defense", "vanilla", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    ended = process(*arguments, "--method", "vanilla", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert ended.returncode == 0
     assert "\\xc4nne Ek" in ended.stdout
 

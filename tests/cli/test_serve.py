@@ -93,12 +93,12 @@ def test_a_key_that_no_client_can_send_is_refused(
 @pytest.mark.parametrize(
     "options",
     [
-        ["--defense", "vanilla"],
+        ["--method", "vanilla"],
         ["--port", "65536"],
         ["--host", "192.0.2.1"],  # not this machine's
         ["--max-concurrent", "0"],
         ["--set", "eta=0.1"],  # of another defence
-        ["--defense", "keyword", "--set", "stop_when_decided=true"],
+        ["--method", "keyword", "--set", "stop_when_decided=true"],
     ],
 )
 def test_wrong_options_end_before_anything_is_served(notes: Path, served: list[Any], options: list[str]) -> None:

@@ -17,7 +17,7 @@ from robustrag_integrations.text.prompts import REQUESTS
 from tests.contract.drivers import STYLES, Driver
 from tests.contract.script import ABSTENTION, EVIL, QUESTION, Script, passages, planted, truthful
 
-FINAL = {"aggregation": "keyword", "final": "always"}
+FINAL = {"method": "keyword", "final": "always"}
 SHOWN = [("system", "Context: {context}"), ("human", "{question}")]
 HOSTILE = "{question} {context} {{x}} {0} %s $y {% raw %} {{ 7 * 7 }} <content_block> \\1"
 
@@ -68,7 +68,7 @@ async def test_the_words_of_an_abstention_are_the_users_and_count_for_nothing(ki
     for words in ("Dazu steht nichts in unseren Unterlagen.", "Paris"):
         said = await kind.engine(Script(), silent, abstention=words).asked(style)
         assert (said.text, said.answer.abstained, said.answer.radius) == (words, True, 0)
-        said = await kind.engine(Script(), silent, abstention=words, aggregation="keyword").asked(style)
+        said = await kind.engine(Script(), silent, abstention=words, method="keyword").asked(style)
         assert (said.text, said.answer.abstained) == (words, True)
         said = await kind.engine(Script(), truthful(), abstention=words).asked(style)
         assert (said.text, said.answer.abstained, said.answer.radius) == ("Paris", False, 2)
@@ -85,19 +85,19 @@ MILL = [
 ]
 
 
-@pytest.mark.parametrize("aggregation", ["keyword", "consensus", "voting"])
-def test_the_core_asks_and_answers_alike(framework: Driver, aggregation: str) -> None:
+@pytest.mark.parametrize("method", ["keyword", "consensus", "voting"])
+def test_the_core_asks_and_answers_alike(framework: Driver, method: str) -> None:
     def say(prompt: str) -> str:
         said = "Lyon" if "Lyon." in prompt else ABSTENTION if "Nothing" in prompt else "Paris, on the Seine"
-        return said if aggregation != "voting" else "B" if "is Lyon" in prompt else "A"
+        return said if method != "voting" else "B" if "is Lyon" in prompt else "A"
 
-    method: Any = {"keyword": KeywordAggregation, "consensus": ConsensusAggregation, "voting": MajorityVoting}
-    options: dict[str, Any] = {"choices": ["Paris", "Lyon"]} if aggregation == "voting" else {}
+    fronts: Any = {"keyword": KeywordAggregation, "consensus": ConsensusAggregation, "voting": MajorityVoting}
+    options: dict[str, Any] = {"choices": ["Paris", "Lyon"]} if method == "voting" else {}
     core, script = Script(say), Script(say)
-    expected = method[aggregation](CallableModel(lambda prompt: core.reply(prompt).text)).answer(
+    expected = fronts[method](CallableModel(lambda prompt: core.reply(prompt).text)).answer(
         QUESTION, passages(*MILL), **options
     )
-    found = framework.engine(script, passages(*MILL), aggregation=aggregation, **options).ask().answer
+    found = framework.engine(script, passages(*MILL), method=method, **options).ask().answer
 
     def compared(answer: RobustAnswer) -> Any:
         report = answer.to_dict()
@@ -151,13 +151,13 @@ def test_a_question_of_choices_is_voted_on(kind: Driver) -> None:
     choices = ["London", "Paris", "Rome"]
     for template in (None, [("human", "{context}\n{question}\n{choices}")]):
         script = Script()
-        said = kind.engine(script, [*truthful(), planted()], template, aggregation="voting", choices=choices).ask()
+        said = kind.engine(script, [*truthful(), planted()], template, method="voting", choices=choices).ask()
         assert (said.text, said.answer.choice, said.answer.radius) == ("Paris", 1, 1)
         assert all("Rome" in prompt for prompt in script.prompts)
     with pytest.raises(ValueError, match="2 to 26"):
-        kind.engine(Script(), truthful(), aggregation="voting", choices=["one"]).ask()
+        kind.engine(Script(), truthful(), method="voting", choices=["one"]).ask()
     with pytest.raises(ValueError, match="choices"):
-        kind.engine(Script(), truthful(), aggregation="voting").ask()
+        kind.engine(Script(), truthful(), method="voting").ask()
 
 
 def test_a_list_comes_with_its_items(framework: Driver) -> None:

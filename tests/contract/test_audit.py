@@ -66,7 +66,7 @@ def test_several_sources_in_one_prompt_are_found_in_threads_too_and_isolated_one
     long = " And: ".join(p.text for p in truthful(2))
     with program.module.audit_isolation() as audit:
         program.say(f"Translate: {program.answered(QUESTION, model=Script(lambda prompt: long))}")
-        program.answered(QUESTION, aggregation="keyword", final="always")
+        program.answered(QUESTION, method="keyword", final="always")
         assert audit.findings == []
         thread = threading.Thread(target=program.stock, args=(QUESTION,))
         thread.start()

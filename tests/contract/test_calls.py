@@ -15,7 +15,7 @@ from robustrag_integrations import ModelError, QuorumError, VoteRules
 from tests.contract.drivers import STYLES, Driver
 from tests.contract.script import QUESTION, Script, TooMany, planted, read, truthful
 
-FINAL = {"aggregation": "keyword", "final": "always"}
+FINAL = {"method": "keyword", "final": "always"}
 
 
 def failing(error: BaseException | Callable[[], BaseException], on: str = "Guide 2", times: int = 10**6) -> Script:
@@ -52,7 +52,7 @@ async def test_below_the_quorum_it_raises_with_the_first_cause_and_the_report(ki
     with pytest.raises(own) as caught:
         await engine.asked(style)
     report: Any = vars(caught.value)["robustness"]
-    assert (report.abstained, report.radius, report.defense, report.query) == (True, 0, "consensus", QUESTION)
+    assert (report.abstained, report.radius, report.method, report.query) == (True, 0, "consensus", QUESTION)
     assert [g.status for g in report.groups] == ["failed"] * 5
     assert "only 0 of 5 sources" in report.warnings[0]
     if "langchain" in kind.name:
@@ -198,11 +198,11 @@ async def test_a_blocking_model_is_called_in_threads_and_another_one_in_the_loop
         assert set(script.threads) == {threading.get_ident()}
 
 
-@pytest.mark.parametrize("aggregation", [{"aggregation": "voting", "choices": ["Paris", "Nice"]}, {}], ids=str)
-async def test_what_is_decided_cancels_the_rest(framework: Driver, aggregation: Any) -> None:
+@pytest.mark.parametrize("method", [{"method": "voting", "choices": ["Paris", "Nice"]}, {}], ids=str)
+async def test_what_is_decided_cancels_the_rest(framework: Driver, method: Any) -> None:
     script = Script()
     script.areply = slow(script)  # type: ignore[method-assign]
-    engine = framework.engine(script, truthful(7), votes=VoteRules(stop_when_decided=True), **aggregation)
+    engine = framework.engine(script, truthful(7), votes=VoteRules(stop_when_decided=True), **method)
     said = await asyncio.wait_for(engine.aask(), 20)
     assert (said.text, said.answer.groups[2].status) == ("Paris", "not_asked")
     with pytest.raises(ValueError, match="KeywordAggregation needs what all sources say"):

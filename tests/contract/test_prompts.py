@@ -48,8 +48,8 @@ def test_a_prompt_that_asks_for_json_names_the_argument_for_objects(framework: D
     ("template", "options"),
     [
         (None, {}),
-        (OWN, {"aggregation": "keyword", "final": "never"}),
-        (OWN, {"aggregation": "voting", "choices": ["30 days", "14 days"]}),
+        (OWN, {"method": "keyword", "final": "never"}),
+        (OWN, {"method": "voting", "choices": ["30 days", "14 days"]}),
     ],
     ids=["ours", "keyword", "voting"],
 )
@@ -65,19 +65,19 @@ def test_prompts_of_ours_and_other_methods_get_nothing_added(kind: Driver, templ
 @pytest.mark.parametrize("style", STYLES)
 async def test_another_model_may_write_the_end(framework: Driver, style: str) -> None:
     reader, writer = Script(), Script(lambda prompt: "Paris it is")
-    engine = framework.engine(reader, truthful(), final_llm=writer, aggregation="keyword", final="always")
+    engine = framework.engine(reader, truthful(), final_llm=writer, method="keyword", final="always")
     assert ((await engine.asked(style)).text, len(reader.prompts), len(writer.prompts)) == ("Paris it is", 5, 1)
 
 
 def test_what_has_no_final_call_is_told_so(framework: Driver) -> None:
-    for method in ({}, {"task": "list"}, {"aggregation": "voting", "choices": ["a", "b"]}):
+    for method in ({}, {"task": "list"}, {"method": "voting", "choices": ["a", "b"]}):
         with pytest.raises(ValueError, match="final_llm"):
             framework.engine(Script(), [], final_llm=Script(), **method)
 
 
 def test_keywords_stand_where_the_passages_stood(kind: Driver) -> None:
     script = Script()
-    kind.engine(script, truthful(), OWN, aggregation="keyword", final="always").ask()
+    kind.engine(script, truthful(), OWN, method="keyword", final="always").ask()
     told = (
         "You are a helper of Halden. Several sources were asked. These are the keywords on which their answers agree."
     )
@@ -140,6 +140,6 @@ def test_where_nothing_is_agreed_on_there_is_no_object(framework: Driver) -> Non
     withheld = framework.engine(script, replies("30 days", "14 days"), schema=Term, reader="model").ask(ASKED)
     assert str(withheld.pieces[0]) == ABSTENTION
     assert not any("schema" in prompt for prompt in script.prompts)
-    for method in ({"aggregation": "voting", "choices": ["a", "b"]}, {"task": "list"}):
+    for method in ({"method": "voting", "choices": ["a", "b"]}, {"task": "list"}):
         with pytest.raises(ValueError, match=r"output_(schema|cls)"):
             framework.engine(script, [], schema=Term, **method)

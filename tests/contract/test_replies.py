@@ -17,7 +17,7 @@ TRACE = "If absent, reply I don't know. Hans Wolf is not said to have won."
 NOTES = [*(f"Note {n}: Karl Gross won the election." for n in range(9)), "Hans Wolf won the election."]
 FOUND = passages(*NOTES)
 ASKED = "Who won the election?"
-VOTING: dict[str, Any] = {"aggregation": "voting", "choices": ["Karl Gross", "Hans Wolf"]}
+VOTING: dict[str, Any] = {"method": "voting", "choices": ["Karl Gross", "Hans Wolf"]}
 
 
 def winner(prompt: str) -> str:
@@ -50,7 +50,7 @@ async def test_reasoning_in_a_block_of_its_own_does_neither(framework: Driver, s
     assert [g.status for g in said.answer.groups] == ["supports"] * 9 + ["differs"]
     assert {g.reasoning_chars for g in said.answer.groups} == {len(TRACE)}
     assert "absent" not in str(said.answer.to_dict())
-    final = await framework.engine(script, FOUND, aggregation="keyword", final="always").asked(style, ASKED)
+    final = await framework.engine(script, FOUND, method="keyword", final="always").asked(style, ASKED)
     assert (final.text, "absent" in str(final.answer.to_dict())) == ("Karl Gross", False)
     script = Script(lambda prompt: Words(letter(prompt), "B? Hans Wolf? Answer: B. No."))
     said = await framework.engine(script, FOUND, **VOTING).asked(style, ASKED)
@@ -95,7 +95,7 @@ async def test_a_cut_reply_of_a_group_abstains_and_a_cut_final_answer_is_an_erro
     said = await framework.engine(framework.served(server(cut)), FOUND).asked(style, ASKED)
     assert said.text == "Karl Gross"
     assert [g.status for g in said.answer.groups] == ["supports", "abstained", *["supports"] * 7, "differs"]
-    engine = framework.engine(framework.served(server(cut_at_the_end)), FOUND, aggregation="keyword", final="always")
+    engine = framework.engine(framework.served(server(cut_at_the_end)), FOUND, method="keyword", final="always")
     with pytest.raises(ModelError, match="no complete answer"):
         await engine.asked(style, ASKED)
 

@@ -13,9 +13,7 @@ from tests.contract.script import QUESTION, Script, planted, truthful
 
 POISONED = [truthful()[0], planted(), *truthful()[1:]]
 HONEST = [p.text for p in truthful()]
-METHODS = pytest.mark.parametrize(
-    "method", [{}, {"aggregation": "keyword", "final": "always"}], ids=["counted", "final"]
-)
+METHODS = pytest.mark.parametrize("method", [{}, {"method": "keyword", "final": "always"}], ids=["counted", "final"])
 
 
 @METHODS
@@ -63,7 +61,7 @@ def test_supporting_sources_leave_out_what_was_outvoted(framework: Driver) -> No
 def test_a_report_can_be_stored_and_shown_in_a_line(framework: Driver) -> None:
     answer = framework.engine(Script(), POISONED).ask().answer
     assert RobustAnswer.from_dict(json.loads(json.dumps(answer.to_dict()))) == answer
-    assert (answer.query, answer.defense) == (QUESTION, "consensus")
+    assert (answer.query, answer.method) == (QUESTION, "consensus")
     assert repr(answer).startswith("RobustAnswer('Paris', radius=1 of 6 groups, citations=5")
     assert "\x1b" not in repr(RobustAnswer("a\x1b[2J\u202eb", 0, False, "q", "mine"))
 
@@ -77,6 +75,6 @@ def test_a_model_of_the_core_says_itself_whether_it_samples(framework: Driver) -
 
 @pytest.mark.parametrize("name", ["model", "final_llm"])
 def test_what_is_no_model_is_refused(framework: Driver, name: str) -> None:
-    given: dict[str, Any] = {"model": Script(), "aggregation": "keyword", "final": "always", name: 5}
+    given: dict[str, Any] = {"model": Script(), "method": "keyword", "final": "always", name: 5}
     with pytest.raises(TypeError, match=r"llm must be a .*5"):
         framework.engine(given.pop("model"), [], **given)

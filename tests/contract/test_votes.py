@@ -162,7 +162,7 @@ def test_keys_made_to_be_unequal_win_no_votes(framework: Driver, make: Any) -> N
 
 @pytest.mark.parametrize("style", STYLES)
 async def test_too_small_a_radius_is_an_abstention_and_nothing_is_shown_before(kind: Driver, style: str) -> None:
-    for settings in ({}, {"aggregation": "keyword", "final": "always"}):
+    for settings in ({}, {"method": "keyword", "final": "always"}):
         engine = kind.engine(Script(), truthful(), votes=VoteRules(min_radius=9), **settings)
         said = await engine.asked(style)
         assert said.pieces == [ABSTENTION]
@@ -200,7 +200,7 @@ def test_a_sole_source_may_be_allowed_and_a_tie_kept_from_people(framework: Driv
     allowed = framework.engine(Script(quoted), SOLE, reader="model", votes=VoteRules(allow_sole_source=True))
     assert allowed.ask().text == "30 days"
     assert framework.engine(Script(quoted), TIE, disagreement="abstain").ask().text == ABSTENTION
-    keyword = framework.engine(Script(), [truthful()[0], *passages("Rain.", "Snow.")], aggregation="keyword")
+    keyword = framework.engine(Script(), [truthful()[0], *passages("Rain.", "Snow.")], method="keyword")
     assert (keyword.ask().text, keyword.ask().answer.sole_source) == ("It is Paris indeed", "https://0.example/")
     with pytest.raises(ValueError, match="reader='agent' must be 'people' or 'model'"):
         framework.engine(Script(), [], reader="agent")
@@ -208,7 +208,7 @@ def test_a_sole_source_may_be_allowed_and_a_tie_kept_from_people(framework: Driv
 
 # --- settings from a file
 
-FILE = "aggregation: keyword\nsettings: {alpha: 0.4, beta: 2}\nvotes: {group_by: passage}\nretrieval: {top_k: 6}\n"
+FILE = "method: keyword\nsettings: {alpha: 0.4, beta: 2}\nvotes: {group_by: passage}\nretrieval: {top_k: 6}\n"
 
 
 @pytest.fixture
@@ -236,19 +236,19 @@ def test_what_is_given_wins_over_the_file(framework: Driver, settings: Path) -> 
     assert (found.settings["alpha"], found.settings["beta"], sizes(found)) == ("2/5", 5, [3])
     assert answer(framework, truthful(), settings=settings, min_radius=9).abstained
     with pytest.raises(ValueError, match="these settings are for 'keyword'"):
-        framework.engine(Script(), [], settings=settings, aggregation="voting")
+        framework.engine(Script(), [], settings=settings, method="voting")
 
 
 def test_a_wrong_file_is_named_and_the_nearest_argument(framework: Driver, settings: Path) -> None:
-    settings.write_text("aggregation: keyword\nsettings: {aplha: 1}")
+    settings.write_text("method: keyword\nsettings: {aplha: 1}")
     with pytest.raises(ValueError, match=r"settings\.yaml: settings\.aplha: .*did you mean 'alpha'"):
         framework.engine(Script(), [], settings=settings)
-    for typed, meant in (("alhpa", "alpha"), ("aggregaton", "aggregation")):
+    for typed, meant in (("alhpa", "alpha"), ("metod", "method")):
         with pytest.raises(TypeError, match=f"unknown arguments {typed}; did you mean {meant}"):
-            framework.engine(Script(), [], **{"aggregation": "keyword", typed: 1})
-    with pytest.raises(ValueError, match="aggregation='sum' is unknown"):
-        framework.engine(Script(), [], aggregation="sum")
+            framework.engine(Script(), [], **{"method": "keyword", typed: 1})
+    with pytest.raises(ValueError, match="method='sum' is unknown"):
+        framework.engine(Script(), [], method="sum")
     with pytest.raises(ValueError, match="alpha=2 must lie in"):
-        framework.engine(Script(), [], aggregation="keyword", alpha=2)
+        framework.engine(Script(), [], method="keyword", alpha=2)
     with pytest.raises(TypeError, match="citation_markers='no' must be True or False"):
         framework.engine(Script(), [], citation_markers="no")

@@ -203,7 +203,7 @@ def test_hostile_text_is_inserted_as_it_is_and_never_reaches_a_terminal_raw(text
     shown = answer.explain()
     assert not any(c in shown for c in "\x1b\x00\x07\u202e")
     assert len(shown) < 5_000
-    assert json.loads(json.dumps(answer.to_dict()))["schema"] == "robustrag/answer/1"
+    assert json.loads(json.dumps(answer.to_dict()))["schema"] == "robustrag/answer/2"
 
 
 @pytest.mark.parametrize(

@@ -67,13 +67,13 @@ def test_the_toy_answers_in_langchain(toy: Method) -> None:
     from langchain_robustrag import create_robust_documents_chain
 
     chain = create_robust_documents_chain(
-        FakeListChatModel(responses=["Tarsk"]), aggregation="toy", at_least=2, return_robustness=True
+        FakeListChatModel(responses=["Tarsk"]), method="toy", at_least=2, return_robustness=True
     )
     documents = [Document(p.text) for p in PASSAGES]
     answered = chain.invoke({"input": "Who won?", "context": documents})
-    assert (answered["answer"], answered["robustness"].defense) == ("Tarsk", "toy")
+    assert (answered["answer"], answered["robustness"].method) == ("Tarsk", "toy")
     with pytest.raises(TypeError, match="unknown arguments at_lest"):
-        create_robust_documents_chain(FakeListChatModel(responses=["Tarsk"]), aggregation="toy", at_lest=2)
+        create_robust_documents_chain(FakeListChatModel(responses=["Tarsk"]), method="toy", at_lest=2)
 
 
 def test_the_toy_answers_in_llamaindex(toy: Method) -> None:
@@ -89,8 +89,8 @@ def test_the_toy_answers_in_llamaindex(toy: Method) -> None:
             done.text = "Tarsk"
             return done
 
-    synthesizer = RobustRAGSynthesizer(llm=SaysTarsk(), aggregation="toy", at_least=2)
+    synthesizer = RobustRAGSynthesizer(llm=SaysTarsk(), method="toy", at_least=2)
     nodes = [NodeWithScore(node=TextNode(text=p.text)) for p in PASSAGES]
     response = synthesizer.synthesize("Who won?", nodes)
     assert str(response) == "Tarsk"
-    assert response.metadata["robustrag"]["defense"] == "toy"
+    assert response.metadata["robustrag"]["method"] == "toy"

@@ -14,8 +14,8 @@ from robustrag_integrations.defenses.settings_file import SavedSettings, Setting
 
 GOOD = """\
 # chosen by hand
-schema: robustrag/settings/1
-aggregation: keyword
+schema: robustrag/settings/2
+method: keyword
 task: short_answer
 settings:
   alpha: 0.4
@@ -54,7 +54,7 @@ def test_a_file_gives_the_method_its_settings_and_what_one_vote_is(file) -> None
 
 
 def test_grouping_by_rank_or_by_key_is_one_choice_and_what_is_given_makes_all_of_it(file) -> None:
-    sized = load_settings(file("aggregation: voting\nvotes: {group_size: 2}"))
+    sized = load_settings(file("method: voting\nvotes: {group_size: 2}"))
     assert from_settings(MODEL, sized).rules.by == "passage"
     rules = from_settings(MODEL, sized, group_by="origin").rules
     assert (rules.by, rules.group_size) == ("origin", 1)
@@ -65,14 +65,14 @@ def test_the_class_of_another_method_refuses_a_file_by_name(method: str, file) -
     other = "voting" if method != "voting" else "keyword"
     made = METHODS[other].class_name
     with pytest.raises(SettingsError, match=f"settings.yaml: these settings are for {other!r}.*use {made}.model, set"):
-        METHODS[method].load()(MODEL, settings=file(f"aggregation: {other}"))
+        METHODS[method].load()(MODEL, settings=file(f"method: {other}"))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_plain_setting_of_a_method_can_stand_in_a_file(method: str, file) -> None:
     plain = {s.name: s.default for s in METHODS[method].settings if s.default is not None and s.kind is not object}
     task, votes = METHODS[method].tasks[0], {"group_by": "author: x"}
-    parts = {"aggregation": method, "task": task, "settings": plain, "votes": votes, "retrieval": {"top_k": 5}}
+    parts = {"method": method, "task": task, "settings": plain, "votes": votes, "retrieval": {"top_k": 5}}
     path = file(json.dumps(parts))
     saved = load_settings(path)
     assert saved == SavedSettings(str(path), method, {"task": task, **plain}, votes, top_k=5)
@@ -82,30 +82,30 @@ def test_every_plain_setting_of_a_method_can_stand_in_a_file(method: str, file) 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("settings: {alpha: 0.3}", "aggregation: None must be one of keyword"),
-        ("aggregation: keywrod", "aggregation: 'keywrod' must be one of .*did you mean 'keyword'"),
-        ("aggregation: keyword\nsetings: {}", "setings: unknown key; did you mean 'settings'"),
-        ("aggregation: voting\nsettings: {alpha: 0.3}", "settings.alpha: unknown key; .*quorum"),
-        ("aggregation: keyword\nsettings: {alpha: '1e999999999'}", "settings: alpha='1e999999999' must lie in"),
-        ("aggregation: keyword\nsettings: {alpha: .nan}", "settings: alpha=nan"),
-        ("aggregation: keyword\nsettings: {beta: true}", "settings: beta=True must be a whole number"),
+        ("settings: {alpha: 0.3}", "method: None must be one of keyword"),
+        ("method: keywrod", "method: 'keywrod' must be one of .*did you mean 'keyword'"),
+        ("method: keyword\nsetings: {}", "setings: unknown key; did you mean 'settings'"),
+        ("method: voting\nsettings: {alpha: 0.3}", "settings.alpha: unknown key; .*quorum"),
+        ("method: keyword\nsettings: {alpha: '1e999999999'}", "settings: alpha='1e999999999' must lie in"),
+        ("method: keyword\nsettings: {alpha: .nan}", "settings: alpha=nan"),
+        ("method: keyword\nsettings: {beta: true}", "settings: beta=True must be a whole number"),
         (
-            "aggregation: keyword\nsettings: {extractor: 'os:system'}",
+            "method: keyword\nsettings: {extractor: 'os:system'}",
             "settings.extractor: 'os:system' must be one of words, spacy",
         ),
-        ("aggregation: keyword\nsettings: {abstains: [no]}", "settings.abstains: cannot stand in a file"),
-        ("aggregation: keyword\nsettings: {abstention: [x]}", r"settings: abstention=\['x'\] must be a text"),
-        ("aggregation: keyword\nsettings: 3", "settings: must hold keys and values, got 3"),
-        ("aggregation: keyword\nsettings: {alpha: }", "settings.alpha: is empty"),
-        ("aggregation: keyword\ntask: multiple_choice", "task: 'multiple_choice' must be one of short_answer, long"),
-        ("aggregation: keyword\nvotes: {group_by: [a]}", "votes.group_by: must be one value"),
-        ("aggregation: keyword\nvotes: {min_radios: 1}", "votes.min_radios: unknown key; did you mean 'min_radius'"),
-        ("aggregation: keyword\nvotes: {min_radius: -1}", "votes: "),
-        ("aggregation: keyword\nvotes: {stop_when_decided: true}", "votes: .*Consensus"),
-        ("aggregation: keyword\nretrieval: {top_k: 0}", "retrieval.top_k: 0 must be a whole number"),
-        ("schema: robustrag/settings/9\naggregation: keyword", "schema: 'robustrag/settings/9' must be"),
-        ("aggregation: !!python/object/apply:os.system [echo]", "not YAML"),
-        ("aggregation: [" + "[" * 30_000, "aliases .* and deep nesting are not read"),
+        ("method: keyword\nsettings: {abstains: [no]}", "settings.abstains: cannot stand in a file"),
+        ("method: keyword\nsettings: {abstention: [x]}", r"settings: abstention=\['x'\] must be a text"),
+        ("method: keyword\nsettings: 3", "settings: must hold keys and values, got 3"),
+        ("method: keyword\nsettings: {alpha: }", "settings.alpha: is empty"),
+        ("method: keyword\ntask: multiple_choice", "task: 'multiple_choice' must be one of short_answer, long"),
+        ("method: keyword\nvotes: {group_by: [a]}", "votes.group_by: must be one value"),
+        ("method: keyword\nvotes: {min_radios: 1}", "votes.min_radios: unknown key; did you mean 'min_radius'"),
+        ("method: keyword\nvotes: {min_radius: -1}", "votes: "),
+        ("method: keyword\nvotes: {stop_when_decided: true}", "votes: .*Consensus"),
+        ("method: keyword\nretrieval: {top_k: 0}", "retrieval.top_k: 0 must be a whole number"),
+        ("schema: robustrag/settings/9\nmethod: keyword", "schema: 'robustrag/settings/9' must be"),
+        ("method: !!python/object/apply:os.system [echo]", "not YAML"),
+        ("method: [" + "[" * 30_000, "aliases .* and deep nesting are not read"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_with_its_key_and_the_nearest_name(file, text: str | bytes, said: str) -> None:

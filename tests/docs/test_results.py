@@ -48,7 +48,7 @@ def test_a_changed_figure_is_noticed_and_kept_rows_stay_small(script: dict[str, 
 
 def test_a_run_is_kept_in_place_of_its_earlier_rows(script: dict[str, Any], tmp_path: Path) -> None:
     model = "python:tests.docs.test_results:last_name"
-    config = {"models": [model], "defenses": ["vanilla", script["OURS"]], "attacks": ["pia"], "limit": 3}
+    config = {"models": [model], "methods": ["vanilla", script["OURS"]], "attacks": ["pia"], "limit": 3}
     run = tmp_path / "run.jsonl"
     rows = evaluate(read_config(config), output=str(run)).rows
     header, *lines = map(json.loads, run.read_text(encoding="utf-8").splitlines())

@@ -43,7 +43,7 @@ def hostile_row(name: str, text: str) -> dict[str, Any]:
     row.update(dataset=text or "empty", model=text, setup=text)
     for passage in row["passages"]:
         passage.update(text=whole, source=text, planted=True)
-    row["answer"].update(query=text, warnings=[text], defense=text)
+    row["answer"].update(query=text, warnings=[text], method=text)
     row["answer"]["settings"] = {text: text}
     row["answer"]["evidence"] = {"counts": {text: 3, "fine": 1}, "threshold": 2.0, "retained": [text]}
     row["answer"]["evidence"] |= {"gaps": [1.0, 0.5], "answering": 5}

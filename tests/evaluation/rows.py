@@ -23,7 +23,7 @@ def row(number: int, **change: Any) -> dict[str, Any]:
         "choices": [],
         "top_k": 10,
         "model": "bundled",
-        "defense": "keyword",
+        "method": "keyword",
         "settings": {"alpha": 0.3},
         "setup": "keyword",
         "attack": {"name": "none"},
@@ -33,7 +33,7 @@ def row(number: int, **change: Any) -> dict[str, Any]:
             "radius": 2,
             "abstained": False,
             "query": "Who?",
-            "defense": "keyword",
+            "method": "keyword",
             "warnings": [],
             "settings": {},
             "evidence": {},
@@ -59,7 +59,7 @@ def failed(number: int, message: str = "timed out", **change: Any) -> dict[str, 
 
 def certificate(tau: float, size: int = 1, attack: str = "injection", **change: Any) -> dict[str, Any]:
     """A decided certificate."""
-    about = {"query": "Who?", "references": ["Anna"], "metric": "contains", "defense": "keyword"}
+    about = {"query": "Who?", "references": ["Anna"], "metric": "contains", "method": "keyword"}
     made: dict[str, Any] = {"responses": [], "complete": True, "stopped": None, "warnings": [], "evidence": {}}
     made |= {"cases": 1, "model_calls": 0}
     score = {"attack": attack, "corruption_size": size, "tau": tau, "certified": True}

@@ -21,7 +21,7 @@ from tests.helpers.scripted import ScriptedDecodingModel, ScriptedModel
 
 PEOPLE = ("Ada Stone", "Ben Carver", "Cleo Marsh", "Dan Holt", "Eva Lund")
 HEADER = {
-    "schema": "robustrag/eval-run/1",
+    "schema": "robustrag/eval-run/2",
     "config": {"datasets": ["mills"]},
     "version": "0.1.0",
 }
@@ -112,7 +112,7 @@ def row_of(
         task="multiple_choice" if voting else "short_answer",
         top_k=10,
         model="scripted",
-        defense=answer.defense,
+        method=answer.method,
         settings={**answer.settings, "group_size": 1},
         setup=setup,
         metric="exact" if voting else "contains",

@@ -74,7 +74,7 @@ def lands_config(folder: Path, *, count: int = 3, **given: Any) -> EvalConfig:
         "data": [write_questions(folder, count)],
         "models": [LIGHT],
         "tasks": ["multiple_choice", "short_answer"],
-        "defenses": ["vanilla", "voting"],
+        "methods": ["vanilla", "voting"],
         "attacks": ["pia"],
         "ranks": ["first", "last"],
         "certify": [1],

@@ -24,7 +24,7 @@ def phrase(response: str) -> set[str]:
     return {response.casefold()}
 
 
-KEYWORDS = {"aggregation": "keyword", "extractor": phrase, "final": "always", "alpha": 0.3, "beta": 3}
+KEYWORDS = {"method": "keyword", "extractor": phrase, "final": "always", "alpha": 0.3, "beta": 3}
 PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(GROUPS)]
 
 
@@ -40,7 +40,7 @@ class CoreClient:
     def __init__(self, url: str, timeout: float, attempts: int, key: str, rules: Mapping[str, Any]) -> None:
         self.report: dict[str, Any] | None = None
         self._model = OpenAIModel("m", url, key, attempts=attempts, timeout=timeout)
-        method, rules = METHODS[rules["aggregation"]], {n: v for n, v in rules.items() if n != "aggregation"}
+        method, rules = METHODS[rules["method"]], {n: v for n, v in rules.items() if n != "method"}
         self._defense = method.build(self._model, **rules)
 
     def ask(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tests.helpers.openai_server import LoopbackServer
 pytest.importorskip("httpx", reason="needs the extra openai")
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
-EARLY = {"aggregation": "consensus", "stop_when_decided": True}
+EARLY = {"method": "consensus", "stop_when_decided": True}
 LIMIT = 8.0  # seconds; the groups' own replies take milliseconds, the slow one never comes
 
 

@@ -117,7 +117,7 @@ def attack_certificates(world: World, rng: random.Random, tally: Tally, placemen
     """Certify a world, then attack each certificate."""
     tally.worlds += 1
     for cert in world.certify():
-        cell = (cert.defense, world.attack, world.kind, cert.corruption_size)
+        cell = (cert.method, world.attack, world.kind, cert.corruption_size)
         count = tally.cells.setdefault(cell, Count())
         count.certificates += 1
         count.open += cert.unbounded
@@ -134,7 +134,7 @@ def attack_certificates(world: World, rng: random.Random, tally: Tally, placemen
             if score < cert.tau or (cert.complete and text not in texts):
                 shown = [g.text for g in groups]
                 tally.violations.append(
-                    f"{cert.defense} {world.attack}({cert.corruption_size}): {shown} {said} -> {text!r}"
+                    f"{cert.method} {world.attack}({cert.corruption_size}): {shown} {said} -> {text!r}"
                 )
         count.positive += cert.tau > 0
         count.bounded += cert.complete
@@ -153,7 +153,7 @@ def attack_radius(world: World, rng: random.Random, tally: Tally, largest: int, 
     clean = shown(seen)
     tally.worlds += 1
     for r in range(1, min(seen.radius + 1, largest, len(groups)) + 1):
-        count = tally.cells.setdefault((seen.defense, "substitution", world.kind, r), Count())
+        count = tally.cells.setdefault((seen.method, "substitution", world.kind, r), Count())
         attempts = substitutions(groups, r, world.moves, rng, most)
         count.certificates += 1
         if r > seen.radius:
@@ -166,7 +166,7 @@ def attack_radius(world: World, rng: random.Random, tally: Tally, largest: int, 
             count.attacks += 1
             text = world.text(groups, said)
             if not same(text, clean) or (r <= seen.radius_verbatim and text != clean):
-                tally.violations.append(f"{seen.defense} radius {seen.radius}: {said} -> {text!r}, not {clean!r}")
+                tally.violations.append(f"{seen.method} radius {seen.radius}: {said} -> {text!r}, not {clean!r}")
 
 
 def same(text: str | None, other: str) -> bool:

@@ -16,7 +16,7 @@ from tests.contract.script import QUESTION, Script, read
 __all__ = ["FINAL", "PROMPT", "QUESTION", "ListRetriever", "Reader", "Recorder", "planted", "read", "truthful"]
 
 PROMPT = ChatPromptTemplate.from_messages([("system", "Context: {context}"), ("human", "{input}")])
-FINAL: dict[str, Any] = {"aggregation": "keyword", "final": "always"}  # what is streamed comes from a final call
+FINAL: dict[str, Any] = {"method": "keyword", "final": "always"}  # what is streamed comes from a final call
 
 
 class Reader(Chat):

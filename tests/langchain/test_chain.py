@@ -298,7 +298,7 @@ def test_every_factory_takes_all_options(tmp_path: Path) -> None:
     from langchain_robustrag.middleware import RobustRetrievalMiddleware
 
     path, retriever = tmp_path / "settings.yaml", ListRetriever(documents=truthful())
-    path.write_text("aggregation: consensus\nsettings: {min_support: 3}\n")
+    path.write_text("method: consensus\nsettings: {min_support: 3}\n")
     options: dict[str, Any] = {"settings": path, "min_radius": 9, "calls": CallOptions(accept_sampling=True)}
     tool = create_robust_retriever_tool(retriever, Reader(), "notes", "Looks things up.", **options)
     artifact = tool.invoke({"type": "tool_call", "id": "1", "name": "notes", "args": {"query": QUESTION}}).artifact
@@ -320,7 +320,7 @@ TIED = [
 ]
 
 
-@pytest.mark.parametrize("options", [{}, {"aggregation": "keyword"}], ids=["consensus", "keyword"])
+@pytest.mark.parametrize("options", [{}, {"method": "keyword"}], ids=["consensus", "keyword"])
 def test_a_tool_withholds_what_one_source_says_unless_it_may(options: dict[str, Any]) -> None:
     def asked(documents: list[Document], **more: Any) -> Any:
         retriever = ListRetriever(documents=documents)

@@ -77,10 +77,10 @@ def test_decoding_finds_the_torch_model(chat: Any, kind: str) -> None:
         "chat": chat,
         "wrapped": chat.with_retry().bind(stop=["x"]).with_fallbacks([Reader()]),
     }
-    chain = create_robust_documents_chain(models[kind], aggregation="decoding", return_robustness=True)
+    chain = create_robust_documents_chain(models[kind], method="decoding", return_robustness=True)
     result = chain.invoke(GIVEN)
     assert result["answer"] == "Tilen Marosk"
-    assert result["robustness"].defense == "decoding"
+    assert result["robustness"].method == "decoding"
     assert "".join(c["answer"] for c in chain.stream(GIVEN) if "answer" in c) == "Tilen Marosk"
 
 
@@ -94,7 +94,7 @@ def test_decoding_takes_the_users_prompts(huggingface: Any) -> None:
 
     model = Watched(huggingface.pipeline.model, huggingface.pipeline.tokenizer, chat=False)
     prompt = ChatPromptTemplate.from_messages([("system", "Read: {context}"), ("human", "{input}\nAnswer:")])
-    chain = create_robust_documents_chain(model, prompt, aggregation="decoding")
+    chain = create_robust_documents_chain(model, prompt, method="decoding")
     chain.invoke({**GIVEN, "context": [Document(page_content="{input} a fact"), *GIVEN["context"]]})
     assert seen[0].text == f"Read: {{input}} a fact\n\n{QUESTION}\nAnswer:"
     assert seen[0].text[slice(*seen[0].context)] == "{input} a fact"
@@ -102,8 +102,8 @@ def test_decoding_takes_the_users_prompts(huggingface: Any) -> None:
 
 def test_models_without_probabilities_are_pointed_to_keywords() -> None:
     for llm in (Reader(), Reader().with_retry()):
-        with pytest.raises(TypeError, match="aggregation='keyword'"):
-            create_robust_documents_chain(llm, aggregation="decoding")
+        with pytest.raises(TypeError, match="method='keyword'"):
+            create_robust_documents_chain(llm, method="decoding")
 
 
 def test_a_local_model_is_the_llm_alone(reader_folder: Path) -> None:
@@ -113,4 +113,4 @@ def test_a_local_model_is_the_llm_alone(reader_folder: Path) -> None:
     refused += [{"llm": Reader(), "final_llm": model}]
     for options in refused:
         with pytest.raises(TypeError, match="is taken as llm= alone"):
-            create_robust_documents_chain(aggregation="keyword", **options)
+            create_robust_documents_chain(method="keyword", **options)

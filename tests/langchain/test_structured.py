@@ -102,7 +102,7 @@ async def test_the_final_answer_has_the_schema(native: bool, schema: Any, expect
 def test_the_report_holds_the_answer_as_json() -> None:
     recorder = Recorder()
     chain = create_robust_documents_chain(
-        NativeModel(), PROMPT, output_schema=City, return_robustness=True, aggregation="keyword", alpha=0.5, beta=5
+        NativeModel(), PROMPT, output_schema=City, return_robustness=True, method="keyword", alpha=0.5, beta=5
     )
     result = chain.invoke({**GIVEN, "context": truthful()}, {"callbacks": [recorder]})
     assert result["answer"] == PARIS
@@ -150,4 +150,4 @@ def test_arguments_that_do_not_go_together_are_refused() -> None:
         create_robust_documents_chain(Reader(), PROMPT, output_schema="name: str", **FINAL)
     for extra in ({"output_schema": City}, {"final_llm": Reader()}):
         with pytest.raises(ValueError, match="'voting' has no"):
-            create_robust_documents_chain(Reader(), PROMPT, aggregation="voting", **extra)  # type: ignore[arg-type]
+            create_robust_documents_chain(Reader(), PROMPT, method="voting", **extra)  # type: ignore[arg-type]

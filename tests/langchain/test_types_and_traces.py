@@ -20,7 +20,7 @@ from langchain_robustrag import (
 )
 from langchain_robustrag.middleware import RobustRetrievalMiddleware
 from robustrag_integrations import RobustAnswer
-from robustrag_integrations.defenses.options import Aggregation, MethodOptions
+from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.grouping.votes import RULES
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
@@ -39,7 +39,7 @@ def test_a_result_that_is_stored_is_refused_with_what_to_store(poisoned: ListRet
 def test_options_are_typed_by_every_name_that_there_is_and_misspelt_ones_get_the_nearest() -> None:
     settings = {setting.name for method in METHODS.values() for setting in method.settings}
     assert MethodOptions.__annotations__.keys() == settings | {"task", *RULES} - {"group_by"}
-    assert set(get_args(Aggregation)) == METHODS.keys()
+    assert set(get_args(MethodName)) == METHODS.keys()
     shown = inspect.signature(create_robust_documents_chain).parameters
     assert RobustOptions.__annotations__.keys() == (
         (shown.keys() | MethodOptions.__annotations__.keys()) - {"llm", "prompt", "return_robustness"}
@@ -58,7 +58,7 @@ def test_options_are_typed_by_every_name_that_there_is_and_misspelt_ones_get_the
             with pytest.raises(TypeError, match=rf"{wrong}; .*{meant}"):
                 make(LLM, **{wrong: value})
     with pytest.raises(ValueError, match="did you mean 'keyword'"):
-        create_robust_documents_chain(LLM, aggregation="kyword")  # type: ignore[arg-type]
+        create_robust_documents_chain(LLM, method="kyword")  # type: ignore[arg-type]
 
 
 RETRIEVER = ListRetriever(documents=truthful())

@@ -103,7 +103,7 @@ DEFENDED: dict[str, Callable[[], Any]] = {
         astreamed(RobustRAGQueryEngine.from_args(INDEX.as_retriever(**K), llm=CHAT, streaming=True))
     ),
     "completion model": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM).query(QUESTION),
-    "consensus": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM, aggregation="consensus").query(QUESTION),
+    "consensus": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM, method="consensus").query(QUESTION),
     "structured": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM, output_cls=Capital).query(QUESTION),
     "sites": lambda: RobustRAGSynthesizer(llm=LLM, group_by="site").synthesize(QUESTION, nodes=nodes_of(truthful())),
     "texts": lambda: RobustRAGSynthesizer(llm=LLM).get_response(QUESTION, truthful()),

@@ -24,7 +24,7 @@ def test_a_prompt_reaches_the_llm_as_predict_would_send_it(chat_model: bool) -> 
     expected, found = FactReader(**settings), FactReader(**settings)
     expected.predict(PromptTemplate("{text}"), text="Rain {x}. What {query_str}?")
     template = PromptTemplate("{context_str} {query_str}")
-    synthesizer = RobustRAGSynthesizer(found, text_qa_template=template, aggregation="keyword", final="never")
+    synthesizer = RobustRAGSynthesizer(found, text_qa_template=template, method="keyword", final="never")
     synthesizer.synthesize("What {query_str}?", nodes_of(["Rain {x}."]))
     assert found.seen == expected.seen
 
@@ -77,9 +77,9 @@ def test_the_global_llm_is_used_when_none_is_passed(llm: FactReader, monkeypatch
     ("arguments", "error", "words"),
     [
         ({"votes": VoteRules(group_size=2)}, ValueError, "leave group_size out"),
-        ({"gamma": 0.9}, ValueError, "aggregation='keyword' has no gamma; it takes alpha, beta"),
+        ({"gamma": 0.9}, ValueError, "method='keyword' has no gamma; it takes alpha, beta"),
         ({"calls": 3}, TypeError, r"calls must be CallOptions\(...\), got int"),
-        ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
+        ({"method": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
         ({"choices": ["a", "b"]}, ValueError, "does not take choices; use MajorityVoting"),
         ({"output_cls": dict}, TypeError, "output_cls must be a pydantic class, got <class 'dict'>"),
         ({"output_cls": Capital, "citation_markers": True}, ValueError, "citation_markers puts markers into text"),
@@ -91,7 +91,7 @@ def test_bad_arguments_are_named(
     llm: FactReader, arguments: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        RobustRAGSynthesizer(**{"llm": llm, "aggregation": "keyword", **arguments}).synthesize(
+        RobustRAGSynthesizer(**{"llm": llm, "method": "keyword", **arguments}).synthesize(
             QUESTION, nodes_of(truthful())
         )
 

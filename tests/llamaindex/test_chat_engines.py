@@ -175,7 +175,7 @@ def test_conversations_with_one_synthesizer_share_its_workers(clean: VectorStore
         ("sytem_prompt", "system_prompt"),
         ("prefix_mesages", "prefix_messages"),
         ("min_suport", "min_support"),
-        ("agregation", "aggregation"),
+        ("metod", "method"),
     ],
 )
 def test_misspelt_arguments_get_the_nearest_name(clean: VectorStoreIndex, typed: str, meant: str) -> None:

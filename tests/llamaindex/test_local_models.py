@@ -56,9 +56,9 @@ def test_decoding_cannot_be_structured_and_leaves_the_system_prompt_out_with_a_w
     from llama_index.core.bridge.pydantic import BaseModel
 
     with pytest.raises(ValueError, match="output_cls and final_llm are for a final call"):
-        RobustRAGSynthesizer(llm=huggingface(*loaded), aggregation="decoding", output_cls=BaseModel)
+        RobustRAGSynthesizer(llm=huggingface(*loaded), method="decoding", output_cls=BaseModel)
     talkative = huggingface(*loaded, system_prompt="Be brief.")
-    response = RobustRAGSynthesizer(llm=talkative, aggregation="decoding").synthesize(ASKED, nodes_of(TEXTS))
+    response = RobustRAGSynthesizer(llm=talkative, method="decoding").synthesize(ASKED, nodes_of(TEXTS))
     assert "does not read the system_prompt" in response.metadata["robustrag"]["warnings"][0]
 
 
@@ -79,7 +79,7 @@ def test_trap_huggingface_writes_two_bos_and_the_local_model_one(chat: bool) -> 
     synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=1))
     synthesizer.synthesize(ASKED, nodes_of(TEXTS[:2]))
     assert {ids.count(tokenizer.bos_token_id) for ids in read} == {2 if chat else 1}
-    decoding = RobustRAGSynthesizer(llm=llm, aggregation="decoding", max_new_tokens=1)
+    decoding = RobustRAGSynthesizer(llm=llm, method="decoding", max_new_tokens=1)
     decoding.synthesize(ASKED, nodes_of(TEXTS[:2]))  # the first time the model is probed as well
     read.clear()
     decoding.synthesize(ASKED, nodes_of(TEXTS[:2]))

@@ -160,7 +160,7 @@ class Breaks(FactReader):
 
 async def test_a_stream_that_breaks_is_sent_and_carried(sent: list[Any]) -> None:
     llm = Breaks(fails_on="Keywords:")  # the call that makes up for it fails, too
-    synthesizer = RobustRAGSynthesizer(llm, aggregation="keyword", calls=CallOptions(attempts=1), streaming=True)
+    synthesizer = RobustRAGSynthesizer(llm, method="keyword", calls=CallOptions(attempts=1), streaming=True)
     pieces = synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).response_gen
     assert next(pieces) == "Par"
     with pytest.raises(ModelError):

@@ -96,12 +96,12 @@ def test_voting_takes_choices_from_the_constructor_or_the_call(llm: FactReader) 
 
     nodes = nodes_of([*truthful(), EVIL])
     choices = ["Berlin", "Paris", "Rome"]
-    by_default = RobustRAGSynthesizer(llm=Voter(), aggregation="voting", choices=choices).synthesize(QUESTION, nodes)
-    by_call = RobustRAGSynthesizer(llm=Voter(), aggregation="voting").synthesize(QUESTION, nodes, choices=choices)
+    by_default = RobustRAGSynthesizer(llm=Voter(), method="voting", choices=choices).synthesize(QUESTION, nodes)
+    by_call = RobustRAGSynthesizer(llm=Voter(), method="voting").synthesize(QUESTION, nodes, choices=choices)
     assert str(by_default) == str(by_call) == "Paris"
     assert by_default.metadata["robustrag"]["choice"] == 1
     with pytest.raises(ValueError, match="multiple choice needs choices"):
-        RobustRAGSynthesizer(llm=llm, aggregation="voting").synthesize(QUESTION, nodes)
+        RobustRAGSynthesizer(llm=llm, method="voting").synthesize(QUESTION, nodes)
 
 
 @pytest.mark.parametrize("streaming", [False, True])

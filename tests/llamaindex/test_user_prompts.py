@@ -47,7 +47,7 @@ RICH = RichPromptTemplate(
 SELECTOR = SelectorPromptTemplate(
     PromptTemplate("{context_str} {query_str}"), [(lambda llm: llm.metadata.is_chat_model, MESSAGES)]
 )
-KEYWORD: dict[str, Any] = {"aggregation": "keyword", "beta": 1}
+KEYWORD: dict[str, Any] = {"method": "keyword", "beta": 1}
 
 
 @pytest.mark.parametrize("template", [MESSAGES, RICH, SELECTOR], ids=["messages", "rich", "selector"])

@@ -74,7 +74,7 @@ def asked(replies: Sequence[str | None], **rules: Any) -> Any:
 
 def test_warnings_settings_and_spending_come_by_themselves() -> None:
     answer = asked([LINK] * 4 + ["rome", None])
-    assert (answer.text, answer.radius, answer.defense) == (LINK, 1, "toy")
+    assert (answer.text, answer.radius, answer.method) == (LINK, 1, "toy")
     assert answer.settings == {"at_least": 2}
     assert (answer.model_calls, answer.spending.calls) == (6, 6)
     said = " / ".join(answer.warnings)

@@ -61,7 +61,7 @@ def test_an_answer_is_logged_once_in_numbers(way: Callable, caplog: pytest.LogCa
         way(defense())
     logged = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]
     assert len(logged) == 1
-    assert "defense=keyword groups=6 radius=1 abstained=False failed=1 differs=1 model_calls=7" in logged[0]
+    assert "method=keyword groups=6 radius=1 abstained=False failed=1 differs=1 model_calls=7" in logged[0]
     assert "1 of 6 sources failed" in caplog.text
     assert not any(secret in caplog.text for secret in SECRETS)
 
@@ -121,7 +121,7 @@ def test_an_answer_is_a_span_with_its_calls_below_and_no_text(way: Callable, rec
     root = spans.pop("robustrag.answer")
     assert set(spans) == {"robustrag.isolated_calls", "robustrag.final_call"}
     assert {s.parent.span_id for s in spans.values()} == {root.context.span_id}
-    assert root.attributes["robustrag.defense"] == "keyword"
+    assert root.attributes["robustrag.method"] == "keyword"
     assert (root.attributes["robustrag.radius"], root.attributes["robustrag.failed"]) == (1, 1)
     assert not any(secret in recorded.everything for secret in SECRETS)
 

@@ -180,7 +180,7 @@ def test_a_report_is_saved(chromium: Any, address: str, tmp_path: Path) -> None:
             tab.page.click("#save")
         saving.value.save_as(tmp_path / "saved.json")
         saved = json.loads((tmp_path / "saved.json").read_text())
-        assert (saved["schema"], saved["answer"]["query"]) == ("robustrag/ask/1", "Who rules Brezar?")
+        assert (saved["schema"], saved["answer"]["query"]) == ("robustrag/ask/2", "Who rules Brezar?")
         tab.assert_harmless()
 
 

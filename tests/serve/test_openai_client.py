@@ -42,7 +42,7 @@ def test_an_answer_comes_with_its_report_and_the_tokens_of_all_its_calls(address
     assert done.choices[0].message.content == "Anna Lind"
     assert done.choices[0].finish_reason == "stop"
     report = done.robustrag
-    assert (report["schema"], report["radius"], report["abstained"]) == ("robustrag/serve/1", 2, False)
+    assert (report["schema"], report["radius"], report["abstained"]) == ("robustrag/serve/2", 2, False)
     assert len(report["answer"]["groups"]) == len(TEXTS)
     assert {c["origins"][0] for c in report["citations"]} == {f"site-{n}.example" for n in range(5)}
     calls = report["answer"]["spending"]["calls"]
@@ -57,7 +57,7 @@ def test_an_answer_comes_with_its_report_and_the_tokens_of_all_its_calls(address
 def test_the_undefended_model_says_that_it_is(address: str) -> None:
     with client_of(address) as client:
         assert {m.id for m in client.models.list()} == {"robustrag-keyword", "vanilla"}
-        assert client.models.retrieve("vanilla").robustrag["defense"] == "vanilla"
+        assert client.models.retrieve("vanilla").robustrag["method"] == "vanilla"
         done = client.chat.completions.create(model="vanilla", messages=ASKED)
         for ask in (
             lambda: client.models.retrieve("gpt-5"),

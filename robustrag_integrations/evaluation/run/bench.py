@@ -81,7 +81,7 @@ class LocalEngine:
             try:
                 defense.rules.check_certifiable()
             except ValueError as error:
-                raise ConfigError(f"defenses: {job.setup.label}: {error}, or leave certify out") from error
+                raise ConfigError(f"methods: {job.setup.label}: {error}, or leave certify out") from error
 
     async def row(self, job: Job) -> dict[str, Any]:
         """Make one row. An error is recorded in the row; cancelling stops its model calls.
@@ -103,7 +103,7 @@ class LocalEngine:
             task=job.task,
             top_k=setup.top_k,
             model=setup.model.label,
-            defense=setup.defense,
+            method=setup.method,
             settings=dict(setup.settings),
             setup=setup.label,
             metric=job.metric or METRIC_OF_TASK[job.task],
@@ -165,7 +165,7 @@ class LocalEngine:
         self, job: Job, row: dict[str, Any], passages: Sequence[Any], choices: Sequence[str] | None
     ) -> RobustAnswer:
         """Return the answer; its time and cost, and whether it was its defence's first in this process, go into row."""
-        about = (job.setup.model, job.setup.defense, job.task)
+        about = (job.setup.model, job.setup.method, job.task)
         first = about not in self._answered
         self._answered.add(about)
         cached: list[Prompt] = []
@@ -204,7 +204,7 @@ class LocalEngine:
             try:
                 self._defenses[known] = _defense_of(job.setup, job.task, model)
             except (ValueError, TypeError) as error:
-                raise ConfigError(f"defenses: {job.setup.label} on {job.setup.model.name!r}: {error}") from error
+                raise ConfigError(f"methods: {job.setup.label} on {job.setup.model.name!r}: {error}") from error
         return self._defenses[known]
 
 
@@ -212,7 +212,7 @@ def _defense_of(setup: Setup, task: Any, model: Any) -> Defense:
     settings = dict(setup.settings)
     shots, options = settings.pop("exemplars", 0), settings.get("options", "words")
     prompts = prompts_for(task, exemplars=shots, options=options)
-    if setup.defense == VANILLA.name:  # whoever has no defence shows a reply that was cut, and it is scored as shown
+    if setup.method == VANILLA.name:  # whoever has no defence shows a reply that was cut, and it is scored as shown
         settings = {"cut_replies": "count", **settings}
-    made: Defense = entry_of(setup.defense).build(model, task=task, prompts=prompts, **settings)
+    made: Defense = entry_of(setup.method).build(model, task=task, prompts=prompts, **settings)
     return made

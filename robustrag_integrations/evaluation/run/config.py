@@ -31,7 +31,7 @@ _RULES = tuple(name for name in RULES if name not in ("below", "allow_sole_sourc
 DEFAULTS: Mapping[str, Any] = {
     "data": ["demo"],
     "models": ["bundled"],
-    "defenses": ["vanilla", "consensus"],
+    "methods": ["vanilla", "consensus"],
     "attacks": ["pia", "poison"],
     "ranks": ["first"],
     "corruption_sizes": [1],
@@ -107,7 +107,7 @@ class EvalConfig:
 
     data: tuple[DataSpec, ...]
     models: tuple[NamedModel, ...]
-    defenses: tuple[DefenseSpec, ...]
+    methods: tuple[DefenseSpec, ...]
     attacks: tuple[PlannedAttack, ...]
     top_k: tuple[int | None, ...]
     tasks: tuple[Task, ...]
@@ -287,7 +287,7 @@ _task = _one_of(lambda: TASKS)
 _READERS: Mapping[str, _Reader] = {
     "data": _each(_data),
     "models": _each(_model),
-    "defenses": _each(_defense),
+    "methods": _each(_defense),
     "attacks": _each(_attack, 0),
     "ranks": _each(_rank),
     "corruption_sizes": _each(_whole(1, 100)),

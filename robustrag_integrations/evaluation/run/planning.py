@@ -41,7 +41,7 @@ class Setup:
 
     label: str
     model: NamedModel
-    defense: str
+    method: str
     settings: tuple[tuple[str, Any], ...]
     top_k: int | None
 
@@ -77,15 +77,15 @@ def make_plan(config: EvalConfig) -> RunPlan:
     unfit = [
         f"{spec.label or spec.name} left out: it is for the tasks {', '.join(spec.tasks)}, and the questions are "
         f"asked as {', '.join(tasks)} (--task)"
-        for spec in config.defenses
+        for spec in config.methods
         if not set(tasks) & set(spec.tasks)
     ]
-    if len(unfit) == len(config.defenses):
+    if len(unfit) == len(config.methods):
         fitting = [name for name in METHODS if set(tasks) & set(tasks_known(name))]
-        raise ConfigError(f"defenses: {'; '.join(unfit)}; use {' or '.join(fitting)}")
+        raise ConfigError(f"methods: {'; '.join(unfit)}; use {' or '.join(fitting)}")
     notes += unfit
     for model in config.models:
-        names = dict.fromkeys(s.label or s.name for s in config.defenses if not _can_run(s.name, model))
+        names = dict.fromkeys(s.label or s.name for s in config.methods if not _can_run(s.name, model))
         notes += [f"{model.name}: {', '.join(names)} left out: it gives no token probabilities"] if names else []
     jobs: dict[str, Job] = {}
     for dataset in datasets:
@@ -113,7 +113,7 @@ def _setups(config: EvalConfig, task: Task) -> list[Setup]:
     """The setups of a task: models, then defences and their settings, then numbers of passages."""
     drafts = [
         (spec, dict(zip(spec.settings, values, strict=True)), top_k)
-        for spec in config.defenses
+        for spec in config.methods
         if task in spec.tasks
         for values in itertools.product(*spec.settings.values())
         for top_k in config.top_k
@@ -181,14 +181,14 @@ def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAtt
         notes.append(f"{setup.label}: {attack} does not fit into {setup.top_k} passages; left out")
         return
     judge = config.judge if dataset.task == "long_form" else None
-    certify = config.certify if clean and setup.defense in METHODS and (dataset.task != "long_form" or judge) else None
+    certify = config.certify if clean and setup.method in METHODS and (dataset.task != "long_form" or judge) else None
     if certify and setup.top_k is not None:
         certify = replace(certify, corruption_sizes=tuple(k for k in certify.corruption_sizes if k <= setup.top_k))
     metric = None if dataset.task == "long_form" or config.metric == METRIC_OF_TASK[dataset.task] else config.metric
-    functions = {s.name for s in entry_of(setup.defense).settings if s.is_function}
+    functions = {s.name for s in entry_of(setup.method).settings if s.is_function}
     about: dict[str, Any] = {
         "schema": ROW_SCHEMA,
-        "setup": [setup.defense, setup.settings, setup.top_k, _extractor(setup)],
+        "setup": [setup.method, setup.settings, setup.top_k, _extractor(setup)],
         "model": [setup.model.name, _fingerprint(setup.model)],
         "attack": [asdict(replace(attack, tasks=())), _code_of(attack.name)],
         "judge": [judge.name, _fingerprint(judge)] if judge else None,

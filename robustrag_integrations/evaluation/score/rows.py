@@ -21,7 +21,7 @@ from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores
 
 ROW_SCHEMA = "robustrag/eval/2"
-HEADER_SCHEMA = "robustrag/eval-run/1"
+HEADER_SCHEMA = "robustrag/eval-run/2"
 LARGEST = 1e15  # a larger number is no count, score or time of ours, and formatting it may fail
 _LONGEST_LINE = 64 * 1024 * 1024  # bytes
 
@@ -85,7 +85,7 @@ class _Shape:
     question_id: str
     question: str
     model: str
-    defense: str
+    method: str
     setup: str
     settings: Mapping[str, Any]
     attack: AttackSpec

@@ -72,7 +72,7 @@ class Line:
     task: str
     model: str
     setup: str
-    defense: str
+    method: str
     top_k: int | None
     attack: AttackSpec
     settings: Mapping[str, Any]
@@ -117,7 +117,7 @@ def summarise(rows: Iterable[Row]) -> tuple[Line, ...]:
     """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in latest_rows(row for row in rows if row.get("schema") != HEADER_SCHEMA):
-        about = (*(row[name] for name in ("dataset", "task", "model", "setup", "defense")), row.get("metric"))
+        about = (*(row[name] for name in ("dataset", "task", "model", "setup", "method")), row.get("metric"))
         groups.setdefault((*about, row.get("top_k"), attack_of_row(row)), []).append(row)
     return tuple(map(_line, groups.values()))
 
@@ -145,7 +145,7 @@ def _line(rows: Sequence[Row]) -> Line:
         kind = "right" if right else "abstained" if row["scores"]["abstained"] else "right" if long else "wrong"
         radii[kind].append(row["answer"]["radius"])
     return Line(
-        **{name: first[name] for name in ("dataset", "task", "model", "setup", "defense", "settings")},
+        **{name: first[name] for name in ("dataset", "task", "model", "setup", "method", "settings")},
         top_k=first.get("top_k"),
         attack=attack,
         metric=first.get("metric"),
@@ -202,7 +202,7 @@ def expected_accuracy(rows: Sequence[Row]) -> dict[int, Interval]:
     Empty for long answers, for which nothing is simply right, for methods without a radius, and for rows that do not
     say what their radius promises. One entry per k', from 1 to the largest radius that occurs.
     """
-    if any(row["task"] == "long_form" or row["defense"] not in METHODS for row in rows):
+    if any(row["task"] == "long_form" or row["method"] not in METHODS for row in rows):
         return {}
     answered = [row for row in rows if row.get("error") is None and row["answer"].get("determinism")]
     count = len(answered) + sum(row.get("error") is not None for row in rows)

@@ -33,7 +33,7 @@ def blocks(lines: Sequence[Line]) -> list[Block]:
 
 def setup_in_words(line: Line) -> str:
     """The setup's label; what is called `vanilla` on the command line is plain RAG to people."""
-    return line.setup.replace("vanilla", PLAIN, 1) if line.defense == "vanilla" else line.setup
+    return line.setup.replace("vanilla", PLAIN, 1) if line.method == "vanilla" else line.setup
 
 
 def outcome_in_words(lines: Sequence[Line]) -> list[str]:
@@ -85,7 +85,7 @@ def _hijacked(attack: AttackSpec, lines: Sequence[Line]) -> str:
     counted = [line for line in _plain_first(lines) if line.asr.mean is not None]
     first = counted[0]
     parts = [f"{setup_in_words(first)} {did} in {_of(first.asr)} question{'s' * (first.asr.n != 1)}"]
-    parts[0] += _weight(first) if first.defense != "vanilla" else ""
+    parts[0] += _weight(first) if first.method != "vanilla" else ""
     for line in counted[1:_MOST_SETUPS]:
         count = _of(line.asr) if line.asr.n != first.asr.n else str(_count(line.asr))
         parts.append(f"{setup_in_words(line)} in {count}{_weight(line)}")
@@ -115,13 +115,13 @@ def _clean(lines: Sequence[Line]) -> Iterator[str]:
 
 def _held(line: Line) -> str:
     right, held = _count(line.accuracy), _count(line.held[0]) if line.held else 0
-    if line.defense == "vanilla" or not right:
+    if line.method == "vanilla" or not right:
         return ""
     return f", {held if held else 'none'} of them with a radius of at least 1"
 
 
 def _plain_first(lines: Sequence[Line]) -> list[Line]:
-    return sorted(lines, key=lambda line: line.defense != "vanilla")
+    return sorted(lines, key=lambda line: line.method != "vanilla")
 
 
 def _count(share: Interval) -> int:

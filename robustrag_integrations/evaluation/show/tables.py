@@ -20,7 +20,7 @@ from robustrag_integrations.evaluation.score.summary import Line, kind_of_warnin
 from robustrag_integrations.evaluation.show.sentences import PLAIN, TASKS, Block, blocks, setup_in_words
 
 LEGEND: Mapping[str, str] = {
-    "defence": f"the method and its settings; {PLAIN} (--defense vanilla) is one prompt with all passages",
+    "method": f"the method and its settings; {PLAIN} (--method vanilla) is one prompt with all passages",
     "attack": "what was planted among the passages; none: the same questions without an attack",
     "right": "a right answer, or none where there is none; of long answers the judge's mean score",
     "abstains": "no answer",
@@ -120,7 +120,7 @@ def _main_table(block: Block) -> Table:
     shares = list(zip(*map(_shares, block), strict=True))
     kept = [(name, column) for name, column in zip(_SHARES, shares, strict=True) if any(s.n for s in column)]
     rows = [(*row, *(_percent(column[i]) for _, column in kept)) for i, row in enumerate(names)]
-    header = ("defence", "attack", *(name for name, _ in kept))
+    header = ("method", "attack", *(name for name, _ in kept))
     notes = [f"{name}: {meaning}" for name, meaning in LEGEND.items() if name.split(",")[0] in header]
     ends = [(s.mean - s.low, s.high - s.mean) for _, c in kept for s in c if None not in (s.mean, s.low, s.high)]
     if ends:
@@ -181,7 +181,7 @@ def _proved(block: Block) -> list[Table]:
     columns = [_certified_column(*attacker, block) for attacker in attackers]
     certified = [line for line in block if line.certified]
     rows = [(setup_in_words(line), *(show(line) for _, show in columns)) for line in certified]
-    header = ("defence", *(f"{size} {_MODES.get(mode, mode)}" for mode, size in attackers))
+    header = ("method", *(f"{size} {_MODES.get(mode, mode)}" for mode, size in attackers))
     what = "the judge's score" if block[0].task == "long_form" else "the share that is right"
     note = (
         f"At least this is {what}, whatever attackers write in so many passages. Injected ones come in anywhere, and "

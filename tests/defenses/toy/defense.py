@@ -20,7 +20,7 @@ UNANIMITY = Method(
     summary="the answer that all groups give word for word",
     tasks=("short_answer",),
     needs="text",
-    defense=f"{__name__}:Unanimity",
+    front_door=f"{__name__}:Unanimity",
 )
 
 

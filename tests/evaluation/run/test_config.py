@@ -8,7 +8,7 @@ from robustrag_integrations.evaluation.run.config import ConfigError, load_confi
 
 CONFIG = {
     "data": ["demo"],
-    "defenses": ["vanilla", {"name": "keyword", "alpha": [0.2, 0.3]}],
+    "methods": ["vanilla", {"name": "keyword", "alpha": [0.2, 0.3]}],
     "attacks": [{"name": "pia", "ranks": ["first", 3], "corruption_sizes": [1, 2]}],
     "certify": {"corruption_sizes": [2, 1], "attacks": ["modification"]},
 }
@@ -18,7 +18,7 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
     config = read_config(CONFIG)
     assert config.attacks[0].name == "none"
     assert [(a.rank, a.corruption_size) for a in config.attacks[1:]] == [("first", 1), ("3", 1), ("first", 2), ("3", 2)]
-    assert config.defenses[1].settings == {"alpha": (0.2, 0.3)}
+    assert config.methods[1].settings == {"alpha": (0.2, 0.3)}
     assert config.certify is not None
     assert config.certify.corruption_sizes == (1, 2)
 
@@ -27,19 +27,19 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
     ("given", "said"),
     [
         ({"defences": []}, "defences: unknown key; known are data,"),
-        ({"defenses": ["keywrd"]}, "defenses: 'keywrd' must be one of vanilla, keyword"),
-        ({"defenses": ["vanilla", {"name": "keyword", "alpha": 2}]}, "defenses: keyword: alpha=2 must lie in [0, 1]"),
-        ({"defenses": [{"name": "keyword", "eta": 1}]}, "defenses: eta: unknown key"),
-        ({"defenses": [{"name": "voting", "group_size": 0}]}, "group_size=0 must be a whole number"),
-        ({"defenses": [{"name": "voting", "copies": "two"}]}, "must be 'report' or 'one_vote'"),
-        ({"defenses": [{"name": "voting", "wave_size": 2}]}, "wave_size"),
+        ({"methods": ["keywrd"]}, "methods: 'keywrd' must be one of vanilla, keyword"),
+        ({"methods": ["vanilla", {"name": "keyword", "alpha": 2}]}, "methods: keyword: alpha=2 must lie in [0, 1]"),
+        ({"methods": [{"name": "keyword", "eta": 1}]}, "methods: eta: unknown key"),
+        ({"methods": [{"name": "voting", "group_size": 0}]}, "group_size=0 must be a whole number"),
+        ({"methods": [{"name": "voting", "copies": "two"}]}, "must be 'report' or 'one_vote'"),
+        ({"methods": [{"name": "voting", "wave_size": 2}]}, "wave_size"),
         (
-            {"defenses": [{"name": "keyword", "stop_when_decided": True}]},
+            {"methods": [{"name": "keyword", "stop_when_decided": True}]},
             "needs what all sources say",
         ),
-        ({"defenses": [{"name": "vanilla", "exemplars": 5}]}, "exemplars=5 must be true, false or a number"),
-        ({"defenses": []}, "defenses: is an empty list"),
-        ({"defenses": [3]}, "defenses: 3 must be one of"),
+        ({"methods": [{"name": "vanilla", "exemplars": 5}]}, "exemplars=5 must be true, false or a number"),
+        ({"methods": []}, "methods: is an empty list"),
+        ({"methods": [3]}, "methods: 3 must be one of"),
         ({"attacks": ["pi"]}, "attacks: 'pi' must be one of"),
         ({"attacks": ["no_such_module:attack"]}, "attacks: attack 'no_such_module:attack'"),
         ({"attacks": [{"name": "pia", "rank": 1}]}, "attacks: rank: unknown key; known are name,"),
@@ -89,4 +89,4 @@ def test_a_config_that_cannot_be_read_is_named(tmp_path, name, text, said) -> No
 def test_the_example_configs_are_configs(name) -> None:
     pytest.importorskip("yaml")
     examples = Path(__file__).resolve().parents[3] / "examples"
-    assert read_config(load_config(str(examples / name))).defenses
+    assert read_config(load_config(str(examples / name))).methods

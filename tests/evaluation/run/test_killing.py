@@ -29,10 +29,10 @@ def command(kind: str, folder: Path, output: str) -> list[str]:
     if kind == "certify":
         data = write_questions(folder, count=25)
         more = ["--corruption-size", "1", "2", "--metric", "exact"]
-        return ["certify", "--data", data, "--defense", "voting", "--model", LIGHT, *more, *where]
+        return ["certify", "--data", data, "--method", "voting", "--model", LIGHT, *more, *where]
     return [
         *("eval", "--data", write_questions(folder, count=4), "--task", "multiple_choice", "--model", LIGHT),
-        *("--defense", "vanilla", "voting", "--attack", "pia", "--rank", "first", "middle", "last"),
+        *("--method", "vanilla", "voting", "--attack", "pia", "--rank", "first", "middle", "last"),
         *("--certify", "1", "2", "--top-k", "4", "--concurrency", "3", *where),
     ]
 

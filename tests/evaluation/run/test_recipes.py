@@ -13,7 +13,7 @@ from robustrag_integrations.cli import main
 from tests.evaluation.rows import rows_in
 from tests.evaluation.worlds import LIGHT, write_questions
 
-VOTING = ("--top-k", "4", "--task", "multiple_choice", "--defense", "voting")
+VOTING = ("--top-k", "4", "--task", "multiple_choice", "--method", "voting")
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def test_several_right_answers_are_found_among_the_dissent(run: Callable[..., An
     documents = [{"text": text, "type": "correct", "answer": text[12:-1]} for text in told]
     about = {"question": "What is Harbour Lights?", "gold_answers": ["Ada", "Tom"], "wrong_answers": ["Jo"]}
     Path("data.jsonl").write_text(json.dumps({**about, "documents": documents}))
-    defenses = ("--defense", "keyword", "consensus", "vanilla")
+    defenses = ("--method", "keyword", "consensus", "vanilla")
     rows = run("--data", "data.jsonl", *defenses, "--attack", "none", "--top-k", "all")
-    found = {row["defense"]: row["scores"]["found"] for row in rows}
+    found = {row["method"]: row["scores"]["found"] for row in rows}
     assert found == {"keyword": 1.0, "consensus": 1.0, "vanilla": 0.5}
     tom, jo = rows[0]["answer"]["dissent"]
     assert (tom["text"], tom["support"], tom["groups"]) == ("Tom", 3, [4, 5, 6])
@@ -76,7 +76,7 @@ def test_payload_files_are_planted(run: Callable[..., Any]) -> None:
     row = {"question": "What?", "answer": "Ada", "incorrect": "Bo", "passages": ["It is Ada."] * 8}
     Path("data.jsonl").write_text(json.dumps(row))
     where = ("--attack", "payloads:mine.json", "--rank", "8", "--top-k", "8")
-    clean, attacked = run("--data", "data.jsonl", "--defense", "vanilla", *where)
+    clean, attacked = run("--data", "data.jsonl", "--method", "vanilla", *where)
     assert clean["scores"]["correct"] == 1.0
     assert attacked["attack"]["name"] == "payloads:mine.json"
     assert [p["planted"] for p in attacked["passages"]] == [*[False] * 7, True]

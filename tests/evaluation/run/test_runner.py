@@ -45,20 +45,20 @@ class Interrupting:
 def test_a_row_says_all_there_is_to_say(config, output) -> None:
     done = evaluate(config(), output=output)
     header, *rows = rows_in(output)
-    assert header["schema"] == "robustrag/eval-run/1"
-    assert header["config"]["defenses"] == ["vanilla", "voting"]
+    assert header["schema"] == "robustrag/eval-run/2"
+    assert header["config"]["methods"] == ["vanilla", "voting"]
     assert rows == list(done.rows)
-    voted = next(r for r in rows if r["defense"] == "voting" and r["attack"]["name"] == "none")
+    voted = next(r for r in rows if r["method"] == "voting" and r["attack"]["name"] == "none")
     assert voted["answer"]["text"] == "Strelsau"
     assert voted["scores"]["correct"] == 1.0
     assert voted["certificates"][0]["tau"] == 1.0
     assert voted["cost"]["model_calls"] == 4
     assert [p["planted"] for p in voted["passages"]] == [False] * 4
-    hijacked = next(r for r in rows if r["defense"] == "vanilla" and r["attack"]["rank"] == "last")
+    hijacked = next(r for r in rows if r["method"] == "vanilla" and r["attack"]["rank"] == "last")
     assert hijacked["scores"]["hijacked"] is True
     assert [p["planted"] for p in hijacked["passages"]] == [False, False, False, True]
-    first = [(row["defense"], row["task"]) for row in rows if row["timing"]["first"]]
-    assert sorted(first) == sorted({(row["defense"], row["task"]) for row in rows})
+    first = [(row["method"], row["task"]) for row in rows if row["timing"]["first"]]
+    assert sorted(first) == sorted({(row["method"], row["task"]) for row in rows})
 
 
 def test_rows_stand_in_the_order_of_data_setup_attack_and_question(config, output) -> None:
@@ -165,7 +165,7 @@ def test_a_key_knows_everything_that_decides_a_row(config, tmp_path) -> None:
     assert keys(models=["openai:m"]) != keys(models=[{"name": "openai:m", "base_url": "http://127.0.0.1:1/v1"}])
     assert keys(certify=[2]) != base
     assert keys(repeat=2) != base
-    assert keys(defenses=[{"name": "voting", "group_size": 2}]).isdisjoint(base)
+    assert keys(methods=[{"name": "voting", "group_size": 2}]).isdisjoint(base)
 
 
 def test_what_does_not_fit_is_said_before_anything_runs(config) -> None:
@@ -173,12 +173,12 @@ def test_what_does_not_fit_is_said_before_anything_runs(config) -> None:
         ConfigError,
         match="voting left out: it is for the tasks multiple_choice, and the questions are asked as short_answer",
     ):
-        make_plan(config(tasks=[], defenses=["voting"]))
+        make_plan(config(tasks=[], methods=["voting"]))
     assert any("voting left out" in note for note in make_plan(config(tasks=[])).notes)
     with pytest.raises(ConfigError, match="min_radius=2: certificates are about one vote"):
-        evaluate(config(defenses=[{"name": "voting", "min_radius": 2}]))
+        evaluate(config(methods=[{"name": "voting", "min_radius": 2}]))
     with pytest.raises(ConfigError, match="decoding left out: it gives no token probabilities"):
-        evaluate(config(tasks=["short_answer"], defenses=["decoding"]))
+        evaluate(config(tasks=["short_answer"], methods=["decoding"]))
 
 
 def test_a_model_that_samples_is_not_certified(config, monkeypatch) -> None:
@@ -190,7 +190,7 @@ def test_a_model_that_samples_is_not_certified(config, monkeypatch) -> None:
 def test_questions_without_a_target_are_named_and_left_out(config, tmp_path) -> None:
     path = tmp_path / "bare.jsonl"
     path.write_text(json.dumps({"question": "Q?", "answer": "A", "passages": ["A"]}) + "\n{}\n")
-    plan = make_plan(config(data=[str(path)], tasks=[], defenses=["vanilla"]))
+    plan = make_plan(config(data=[str(path)], tasks=[], methods=["vanilla"]))
     assert [job.attack.name for job in plan.jobs] == ["none"]
     assert any("without an incorrect answer for pia" in note for note in plan.notes)
     assert any("1 bad row left out" in note for note in plan.notes)
@@ -198,7 +198,7 @@ def test_questions_without_a_target_are_named_and_left_out(config, tmp_path) -> 
 
 def test_a_metric_that_fails_on_some_answers_costs_these_their_score_and_nothing_else(config) -> None:
     done = evaluate(
-        config(defenses=["voting"], tasks=["multiple_choice"], attacks=[], metric="tests.evaluation.light:fussy")
+        config(methods=["voting"], tasks=["multiple_choice"], attacks=[], metric="tests.evaluation.light:fussy")
     )
     assert done.failed == 0
     failing = [row for row in done.rows if row["answer"]["text"] == "Zenda"]
@@ -212,7 +212,7 @@ def test_a_metric_that_fails_on_some_answers_costs_these_their_score_and_nothing
     assert line.unreadable == 1
     searched = evaluate(
         config(
-            defenses=["vanilla"], tasks=["multiple_choice"], attacks=["adaptive"], metric="tests.evaluation.light:fussy"
+            methods=["vanilla"], tasks=["multiple_choice"], attacks=["adaptive"], metric="tests.evaluation.light:fussy"
         )
     )
     assert searched.failed == 0
@@ -223,6 +223,6 @@ def test_questions_with_several_answers_are_asked_as_lists(tmp_path, answers, co
     passages = [{"text": f"The capital is Zenda. {n}", "source": f"{n}.example"} for n in range(4)]
     row = {"question": "Which capitals are there?", "answer": answers, "several": True, "passages": passages}
     (tmp_path / "several.jsonl").write_text(json.dumps(row) + "\n")
-    about = {"data": [str(tmp_path / "several.jsonl")], "tasks": ["list"], "defenses": ["consensus"], "attacks": []}
+    about = {"data": [str(tmp_path / "several.jsonl")], "tasks": ["list"], "methods": ["consensus"], "attacks": []}
     [made] = evaluate(lands_config(tmp_path, **about, certify=None)).rows
     assert (made["task"], made["metric"], made["scores"]["correct"]) == ("list", "all", correct)

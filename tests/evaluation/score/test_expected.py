@@ -40,7 +40,7 @@ def test_a_radius_of_which_nothing_is_promised_counts_for_nothing() -> None:
     assert held([row(1), row(2)]) == {}, "rows that do not say what their radius promises"
 
 
-@pytest.mark.parametrize("change", [{"task": "long_form"}, {"defense": "vanilla"}, {"defense": "no-rag"}])
+@pytest.mark.parametrize("change", [{"task": "long_form"}, {"method": "vanilla"}, {"method": "no-rag"}])
 def test_long_answers_and_baselines_have_none(change: dict[str, str]) -> None:
     assert held([promised(1, **change)]) == {}
 

@@ -24,7 +24,7 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     data = write_long(tmp_path, passages=6)
-    Path(BOTH).write_text(json.dumps({"defenses": ["vanilla", "keyword"]}), encoding="utf-8")
+    Path(BOTH).write_text(json.dumps({"methods": ["vanilla", "keyword"]}), encoding="utf-8")
 
     def call(*arguments: str, model: str = LIGHT):
         base = ["--data", data, "--model", model, "--top-k", "6", "--attack", "pia", "--full", "--certify", "1"]
@@ -53,11 +53,11 @@ def test_all_three_scores_of_a_judge_are_in_rows_and_table(run) -> None:
 
 
 def test_a_judge_that_cannot_be_asked_fails_its_rows_and_another_one_makes_rows_of_its_own(run) -> None:
-    code, _, err, rows = run("--judge", "python:tests.evaluation.light:broken", "--defense", "vanilla")
+    code, _, err, rows = run("--judge", "python:tests.evaluation.light:broken", "--method", "vanilla")
     assert code == 1
     assert "2 rows failed" in err
     assert all("the judge could not be asked" in r["error"]["message"] for r in rows)
-    code, _, _, rows = run("--judge", GRADER, "--defense", "vanilla")
+    code, _, _, rows = run("--judge", GRADER, "--method", "vanilla")
     assert code == 0
     assert [r["scores"]["judge"] for r in rows[:2]] == [80.0, 10.0]
 

@@ -18,7 +18,7 @@ def answers(setup: str, *lies: int | str, count: int = 10, attack: Any = PIA, **
     """So many answers of a setup under an attack; each lie has this radius, or rests on this sole source."""
     made = []
     for number in range(count):
-        about = {"setup": setup, "defense": setup.split(" ")[0], "attack": attack, **change}
+        about = {"setup": setup, "method": setup.split(" ")[0], "attack": attack, **change}
         if number >= len(lies):
             made.append(row(number, **about))
             continue
@@ -49,7 +49,7 @@ def test_plain_rag_and_each_defence_stand_side_by_side(lies: tuple[int | str, ..
 
 
 def test_a_defence_that_answered_other_questions_names_their_number() -> None:
-    some = [*answers("consensus", 0, count=8), failed(9, setup="consensus", defense="consensus", attack=PIA)]
+    some = [*answers("consensus", 0, count=8), failed(9, setup="consensus", method="consensus", attack=PIA)]
     assert "plain RAG said the attacker's answer in 1 of 10" in said(answers("vanilla", 0), some)[0]
     assert "consensus in 1 of 8" in said(answers("vanilla", 0), some)[0]
 

@@ -31,13 +31,13 @@ def test_the_main_table_has_nine_columns_and_its_legend_explains_each() -> None:
     assert (
         title == "Percent of 10 questions: demo (short answers), bundled, 10 passages each; 1 planted, at rank: first"
     )
-    names = ["defence", "attack", "right", "abstains", "attacker's", "attacker's", "right", "right", "right"]
+    names = ["method", "attack", "right", "abstains", "attacker's", "attacker's", "right", "right", "right"]
     assert (first.split(), second.split()) == (names, ["r>=1", "r>=1", "r>=2", "r>=3"])
     assert clean.split() == ["keyword", "none", "50", "0", "-", "-", "30", "20", "10"]
     assert attacked.split() == ["keyword", "pia", "100", "0", "40", "20", "50", "0", "0"]
     said = "\n".join(legend)
     assert all(
-        f"{name}: " in said for name in ("defence", "attack", "right", "abstains", "attacker's", "attacker's r>=1")
+        f"{name}: " in said for name in ("method", "attack", "right", "abstains", "attacker's", "attacker's r>=1")
     )
     assert "right r>=1, 2, 3: " in said
     assert "chance alone moves a share by up to 31 points" in said
@@ -70,12 +70,12 @@ def test_each_data_set_has_a_table_and_what_was_certified_another_one() -> None:
         failed(2, dataset="x", key="x"),
     ]
     short, proved, graded, nothing = main(rows)
-    assert proved.splitlines()[2] == "defence  1 injected      2 modified"
+    assert proved.splitlines()[2] == "method   1 injected      2 modified"
     assert "100.0 [3, 100]" in proved
     assert graded.splitlines()[4].split() == ["keyword", "none", "80", "0"]
     assert "attacker's" not in short  # nobody attacked
     assert nothing.startswith("Percent of 0 questions: x")
-    assert nothing.splitlines()[2].split() == ["defence", "attack"]
+    assert nothing.splitlines()[2].split() == ["method", "attack"]
 
 
 def test_the_table_shows_rates_in_percent_with_their_intervals() -> None:

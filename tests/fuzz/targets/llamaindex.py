@@ -54,7 +54,7 @@ class _Answer(BaseModel):
 def structures(source: Source) -> None:
     """A structured answer is of its class, an abstention, or is taken for words."""
     said = json_line(source, {"text": "Paris", "score": 3})
-    answer = RobustAnswer(text=said, radius=0, abstained=source.below(4) == 0, query="q", defense="keyword")
+    answer = RobustAnswer(text=said, radius=0, abstained=source.below(4) == 0, query="q", method="keyword")
     found = structured(answer, _Answer)
     assert isinstance(found, Abstained) if answer.abstained else found is None or isinstance(found, _Answer)
 

@@ -13,7 +13,7 @@ from tests.fuzz.source import Source, Target, scratch
 _CONFIG: dict[str, Any] = {
     "data": [{"source": "demo", "task": "short_answer", "limit": 3}, "questions.jsonl"],
     "models": ["bundled", {"name": "openai:m", "base_url": "http://127.0.0.1:9/v1"}],
-    "defenses": ["vanilla", {"name": "keyword", "alpha": 0.3, "beta": 3}, {"name": "voting"}],
+    "methods": ["vanilla", {"name": "keyword", "alpha": 0.3, "beta": 3}, {"name": "voting"}],
     "attacks": ["injection", {"name": "poison", "ranks": ["first", 3], "repeat": 2}],
     "corruption_sizes": [1],
     "top_k": [10],

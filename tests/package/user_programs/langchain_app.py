@@ -38,7 +38,7 @@ store = InMemoryVectorStore.from_texts(["The capital is Paris"] * 5, Determinist
 retriever = store.as_retriever(search_kwargs={"k": 10})
 chain: RobustDocuments = create_robust_documents_chain(llm, prompt, group_by="source", min_support=1)
 text: str = chain.invoke({"input": "q", "context": [Document("x")]})
-rag = create_robust_retrieval_chain(retriever, llm, prompt, aggregation="keyword", alpha=0.3, beta=3)
+rag = create_robust_retrieval_chain(retriever, llm, prompt, method="keyword", alpha=0.3, beta=3)
 result = rag.invoke({"input": "Who won?"})
 radius: int = result["robustness"].radius
 
@@ -49,10 +49,10 @@ def first(documents: list[Document]) -> list[Document]:
 
 ranked = create_robust_retrieval_chain(retriever | RunnableLambda(first), llm, prompt, abstention="Not in our files.")
 create_robust_retriever_tool(retriever | RunnableLambda(first), llm, "search", "searches")
-create_robust_documents_chain(llm, aggregation="kyword")  # type: ignore[arg-type]
+create_robust_documents_chain(llm, method="kyword")  # type: ignore[arg-type]
 create_robust_documents_chain(llm, return_robustnes=True)  # type: ignore[call-arg]
 create_robust_documents_chain(llm, agreement="majorty")  # type: ignore[arg-type]
-create_robust_retrieval_chain(retriever, llm, aggregation="kyword")  # type: ignore[arg-type]
+create_robust_retrieval_chain(retriever, llm, method="kyword")  # type: ignore[arg-type]
 create_robust_retrieval_chain(retriever, llm, min_suport=3)  # type: ignore[call-arg]
 for chunk in rag.stream({"input": "q"}):
     print(chunk.get("answer"))

@@ -32,7 +32,7 @@ class City(BaseModel):
 llm = MockLLM()
 index = VectorStoreIndex.from_documents([Document(text="Paris")], embed_model=MockEmbedding(embed_dim=8))
 synthesizer = RobustRAGSynthesizer(
-    llm=llm, aggregation="keyword", alpha=0.3, beta=3, group_by=lambda node: node.node.node_id
+    llm=llm, method="keyword", alpha=0.3, beta=3, group_by=lambda node: node.node.node_id
 )
 engine = index.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=10)
 response = engine.query("Who won?")
@@ -66,6 +66,6 @@ syn = RobustRAGSynthesizer(TextModelLLM(CallableModel(lambda p: "x")), output_cl
 whole = syn.synthesize("q", [])
 template = RobustRAGSynthesizer(llm, text_qa_template=PromptTemplate("{context_str} {query_str}"))
 own3 = RobustRAGQueryEngine.from_args(index.as_retriever(), llm=llm, agreement="majority", min_radius=1, abstention="-")
-wrong1 = RobustRAGSynthesizer(llm, aggregation="kyword")  # type: ignore[arg-type]
+wrong1 = RobustRAGSynthesizer(llm, method="kyword")  # type: ignore[arg-type]
 wrong2 = RobustRAGQueryEngine.from_args(index.as_retriever(), llm=llm, reader="modle")  # type: ignore[arg-type]
 wrong3 = RobustContextChatEngine.from_defaults(index.as_retriever(), llm=llm, small_tak=True)  # type: ignore[call-arg]
