@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.evaluation.conftest import dangerous_rows, made_rows
+from tests.evaluation.conftest import made_rows
 
-__all__ = ["dangerous_rows", "made_rows"]
+__all__ = ["made_rows"]

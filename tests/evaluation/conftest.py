@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.hostile import hostile_rows
 from tests.evaluation.runs import decoding_row, failed_row, rows, voting_row, write_run
 
 
@@ -15,12 +14,6 @@ from tests.evaluation.runs import decoding_row, failed_row, rows, voting_row, wr
 def made_rows() -> list[dict[str, Any]]:
     """A small run of everything; not to be changed."""
     return [*rows(2, ranks=("first", "last"), sizes=(1, 2)), voting_row(), decoding_row(), failed_row()]
-
-
-@pytest.fixture(scope="session")
-def dangerous_rows() -> list[dict[str, Any]]:
-    """Rows of hostile content; not to be changed."""
-    return hostile_rows()
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any
-
-from tests.evaluation.runs import NO_ATTACK, questions, row_of, setups
-
 TEXTS = {
     "script end": "</script><script>attacked('script')</script>",
     "script end in a comment": "<!--<script></script>--><script>attacked('comment')</script>",
@@ -33,35 +28,3 @@ TEXTS = {
     "formula": "$\\frac{1}{0}$ =cmd|' /C calc'!A0",
     "prototype": "__proto__ constructor toString",
 }
-
-
-def hostile_row(name: str, text: str) -> dict[str, Any]:
-    """A row in which everything that a stranger can write is this text."""
-    whole, text = text, text[:2000]  # all of it only where a model or a passage says it
-    row = copy.deepcopy(row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK))
-    row.update(key=f"hostile {name}", question=f"{name}: {text}", question_id=text, answers=[text], incorrect=text)
-    row.update(dataset=text or "empty", model=text, setup=text)
-    for passage in row["passages"]:
-        passage.update(text=whole, source=text, planted=True)
-    row["answer"].update(query=text, warnings=[text], method=text)
-    row["answer"]["settings"] = {text: text}
-    row["answer"]["evidence"] = {"counts": {text: 3, "fine": 1}, "threshold": 2.0, "retained": [text]}
-    row["answer"]["evidence"] |= {"gaps": [1.0, 0.5], "answering": 5}
-    row["answer"]["evidence"] |= {"words": [whole, text], "rivals": [text], "tokens": [-1]}
-    for group in row["answer"]["groups"]:
-        group.update(response=text, keywords=[text], origins=[text], error=text, status="differs")
-    row["answer"]["groups"][0]["response"] = row["answer"]["text"] = whole
-    for found in row["certificates"]:
-        found.update(query=text, references=[text], metric=text, stopped=text, warnings=[text])
-        found["responses"] = [{"text": text, "score": 0.0, "cause": text, "case": 0}]
-        found["evidence"] = {"counts": {text: 1}, "threshold": 1.0, "corrupted_groups": 1, "untouched_groups": 5}
-    return row
-
-
-def hostile_rows() -> list[dict[str, Any]]:
-    """A row per text, and one that failed with it."""
-    rows = [hostile_row(name, text) for name, text in TEXTS.items()]
-    error = {"type": TEXTS["image"], "message": TEXTS["script end"]}
-    attack = {**NO_ATTACK, "name": TEXTS["image"], "rank": TEXTS["address"], "seed": 0}
-    failed = {**rows[0], "key": "failed", "error": error, "answer": None, "scores": None, "certificates": []}
-    return [*rows, {**failed, "attack": attack}]

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given as drawn
-from hypothesis import settings
-from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.exceptions import OutputParserException
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -360,33 +357,6 @@ def test_messages_of_a_graph_withhold_it_and_other_keys_show_it() -> None:
 
 
 # --- documents
-
-
-VALUES: Any = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=5,
-)
-METADATA: Any = st.dictionaries(
-    st.sampled_from(["source", "author", "page_content", "score", "id", "{", "query"]) | st.text(max_size=5), VALUES
-)
-TEXTS: Any = st.text(max_size=40) | st.sampled_from(["{context}", "", " ", "a\n\nb", "\x00\ud800"])
-
-
-@settings(max_examples=25, deadline=None)
-@drawn(
-    hostile=st.lists(st.builds(Document, page_content=TEXTS, metadata=METADATA), max_size=2),
-    by=st.sampled_from([None, "source", lambda d: d.metadata["author"]]),
-)
-def test_no_metadata_and_no_text_breaks_the_call(hostile: list[Document], by: Any) -> None:
-    shown = PromptTemplate.from_template("{source} {score:.2f} {page_content}")
-    chain = create_robust_documents_chain(Reader(), PROMPT, group_by=by, document_prompt=shown)
-    honest = [
-        d.model_copy(update={"metadata": {**d.metadata, "score": 1, "author": i}}) for i, d in enumerate(truthful())
-    ]
-    before = [d.model_copy(deep=True) for d in hostile]
-    assert chain.invoke({"input": QUESTION, "context": [*honest, *hostile]}) == "Paris"
-    assert repr(hostile) == repr(before)
 
 
 def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:

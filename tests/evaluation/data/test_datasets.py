@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from robustrag_integrations.evaluation.data import datasets
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
@@ -220,42 +218,6 @@ def test_a_file_that_is_no_data_set_is_refused_in_words(tmp_path: Path, name: st
     (tmp_path / name).write_bytes(data)
     with pytest.raises(DatasetError, match=said):
         load_dataset(str(tmp_path / name))
-
-
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-KEYS = st.sampled_from([*OWN, *PAPER, "correct_choice", "incorrect", "poisoned", "long_gen", "poison_target", "long"])
-GOOD_VALUES = st.sampled_from([*OWN.values(), *PAPER.values()])
-ROWS = st.one_of(
-    JSON_VALUES,
-    st.builds(
-        lambda base, change: {**base, **change}, st.sampled_from([OWN, PAPER, BIO]), st.dictionaries(KEYS, JSON_VALUES)
-    ),
-    st.dictionaries(KEYS, GOOD_VALUES),
-)
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    values=st.lists(ROWS, min_size=1, max_size=5),
-    task=st.sampled_from([None, "short_answer", "multiple_choice", "long"]),
-    name=st.sampled_from(["p.json", "p.jsonl"]),
-)
-def test_whatever_the_rows_hold_each_is_a_question_or_a_bad_row(
-    tmp_path: Path, values: list[object], task, name: str
-) -> None:
-    path = written(tmp_path, name, *[v if name == "p.json" else json.dumps(v) for v in values])
-    try:
-        found = load_dataset(path, task=task)
-    except DatasetError:
-        with pytest.raises(DatasetError, match="it holds no question"):
-            load_dataset(path, task=task)
-        return
-    assert len(found.questions) + len(found.bad_rows) == len(values)
-    check(found)
 
 
 def check(found: Dataset) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from robustrag_integrations.evaluation.score.rows import NotARunError, Run, misfit, read_run
-from robustrag_integrations.evaluation.show.report import report_page
+from robustrag_integrations.evaluation.score.rows import NotARunError, misfit, read_run
 from tests.evaluation.rows import row
 from tests.evaluation.runs import HEADER, write_run
 
@@ -90,32 +86,3 @@ def test_a_file_that_is_no_run_is_refused_with_what_to_do(tmp_path: Path, conten
     with pytest.raises(NotARunError, match=message) as raised:
         read_run(path)
     assert "give the file that `robustrag eval` wrote" in str(raised.value)
-
-
-_JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-3, 3)
-    | st.just(10**300)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_whatever_stands_in_a_row_it_is_reported_or_drawn(data: st.DataObject, made_rows: list[dict[str, Any]]) -> None:
-    row = copy.deepcopy(data.draw(st.sampled_from([made_rows[0], made_rows[20], made_rows[-2], made_rows[-1]])))
-    place: Any = row
-    while True:
-        key = data.draw(st.sampled_from(range(len(place)) if isinstance(place, list) else sorted(place)))
-        if isinstance(place[key], (dict, list)) and place[key] and data.draw(st.booleans()):
-            place = place[key]
-            continue
-        place[key] = data.draw(_JSON)
-        break
-    row = json.loads(json.dumps(row))
-    if row.get("schema") == "robustrag/eval/2" and misfit(row) is None:
-        report_page(Run("fuzz", rows=(row,))).encode("utf-8")

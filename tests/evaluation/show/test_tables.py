@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.tables import WIDTH, Table, main_tables, remarks, summary_table
+from robustrag_integrations.evaluation.show.tables import WIDTH, main_tables, remarks, summary_table
 from tests.evaluation.rows import PIA, certificate, failed, row
 
 
@@ -99,14 +99,6 @@ def test_failures_and_undecided_certificates_are_told() -> None:
     assert "1 of 1 certificates against injection k'=1 undecided, counted as 0" in text
 
 
-def test_the_table_disarms_what_data_says() -> None:
-    hostile = "\x1b[31mred\u202e\nnew line"
-    text = shown([row(1, dataset=hostile, setup=hostile), failed(2, hostile, model=hostile)])
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert "\nnew line" not in text
-
-
 def test_warnings_are_told_once_by_kind_with_an_example() -> None:
     said = [f"groups {i} and {i + 1} say the same as 'page {i}'" for i in range(5)]
     rows = [row(i, answer={"text": "Anna", "radius": 1, "warnings": [said[i], said[i]]}) for i in range(5)]
@@ -118,33 +110,6 @@ def test_warnings_are_told_once_by_kind_with_an_example() -> None:
         "Warning of 2 of 8 answers, such as: ·[31m=cut",
         "Warning of 1 of 8 answers, such as: a limit",
     ]
-
-
-def test_warnings_that_differ_in_names_of_files_hosts_and_numbers_are_of_one_kind() -> None:
-    said = [
-        "rests on policies/travel-2022.md alone; 4 others are silent",
-        "rests on a.example alone; 2 others are silent",
-    ]
-    rows = [
-        row(i, answer={"warnings": [text]})
-        for i, text in enumerate([*said, "rests on planted0 alone; 3 others are silent"])
-    ]
-    assert told(rows).splitlines()[-1] == f"Warning of 3 of 3 answers, such as: {said[0]}"
-
-
-def test_columns_that_do_not_fit_follow_below_their_rows_names() -> None:
-    header = ("setup", "attack", "n", "right", "asr", "certified")
-    rows = [
-        ("vanilla", "none", "24", "100 [88, 100]", "0 [0, 12]", "-"),
-        ("vanilla", "pia", "24", "0 [0, 12]", "100 [88, 100]", "-"),
-        ("keyword", "none", "24", "96 [88, 100]", "0 [0, 12]", "96 [88, 100]"),
-    ]
-    text = Table("", header, rows, keys=2).as_text(32)
-    assert max(map(len, text.splitlines())) <= 32
-    *parts, certified = text.split("\n\n")
-    assert [part.split()[2] for part in parts] == ["n", "right", "asr"]
-    named = [["vanilla", "none"], ["vanilla", "pia"], ["keyword", "none"]]
-    assert [line.split()[:2] for line in certified.splitlines()[2:]] == named
 
 
 @pytest.mark.parametrize("width", [20, 60, 120])

@@ -1,0 +1,1 @@
+"""Tests of the comparisons; `make test` runs them."""
