@@ -60,4 +60,7 @@ def test_the_examples_run_and_agree(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     for snippet in re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S):
         exec(snippet, names)
-    assert re.findall("^Tarsk .*$", capsys.readouterr().out, re.M) == ["Tarsk 1"] * 3
+    out = capsys.readouterr().out
+    assert re.findall("^Tarsk .*$", out, re.M) == ["Tarsk trusted"] * 2
+    assert re.findall("^Answer: +(.*)$", out, re.M) == ["Tarsk"]
+    assert "no other source" in out

@@ -149,12 +149,12 @@ class Translates(Sociable):
         return super()._said(prompt) if "No document answers" in prompt else "Velmora"
 
 
-async def test_an_answer_in_other_words_keeps_its_radius_where_the_conversation_says_nothing() -> None:
+async def test_an_answer_in_other_words_stays_where_the_conversation_says_nothing() -> None:
     llm = Translates()
     engine = engine_of(RobustContextChatEngine, index_of([f"Rain falls {n}." for n in range(5)]), llm)
-    for message, text, radius in (("Who is it?", "Velmora", 2), ("Who am I?", "You are Ada.", 0)):
+    for message, text in (("Who is it?", "Velmora"), ("Who am I?", "You are Ada.")):
         answer = robust_answer(engine.chat(message, chat_history=list(HISTORY)))
-        assert (answer.text, answer.radius) == (text, radius)
+        assert (answer.text, answer.radius) == (text, 0)  # the history's answers are of unknown origin
         assert answer.spending.calls == answer.model_calls
     some = engine_of(RobustContextChatEngine, index_of([*(f"Rain falls {n}." for n in range(4)), "Ada came."]), llm)
     answer = robust_answer(some.chat("Who am I, Ada?", chat_history=list(HISTORY)))

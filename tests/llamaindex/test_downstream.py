@@ -248,7 +248,7 @@ def test_an_answer_of_one_source_is_withheld_with_the_reason_and_one_of_two_is_n
     assert str(engine_of(ALONE).query(QUESTION)) == "Paris"
     output = RobustQueryEngineTool.from_defaults(engine_of(ALONE)).call(QUESTION)
     assert output.is_error
-    assert output.content.startswith("The answer was withheld: too few sources say it")
+    assert output.content.startswith("The answer was withheld: too few sources give it")
     assert "alone says it" in output.raw_output.metadata["robustrag"]["warnings"][-1]
     agreed = RobustQueryEngineTool.from_defaults(engine_of(AGREED)).call(QUESTION)
     assert (agreed.content, agreed.raw_output.metadata["robustrag"]["radius"]) == ("Paris", 0)
