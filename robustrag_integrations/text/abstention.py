@@ -38,6 +38,7 @@ _COMMA = re.compile(
 )
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"(?<=[\w,'’\"“«] )[\"'“«„]?([^\W\d_][\w'’-]+)")
+_ENDING = re.compile(r"(?<=\w\w\w)['’].*")  # "Brezar's", "Brezar'ın"
 _MARKS = frozenset("\"'’‘ʼ`´“”„«»「」『』《》*_")  # around a phrase, and apostrophes
 
 
@@ -156,12 +157,12 @@ def _says(language: _Language, clause: str, what: Literal["says_nothing", "aside
 def _adds(text: str, asked: frozenset[str], spoken: set[str], names: bool) -> bool:
     """True if a text holds a number or a name that its question lacks; German writes every noun like a name."""
     known = asked.union(*(languages()[name].vocabulary for name in spoken))
-    if any(number not in asked for number in _NUMBER.findall(text)):
+    if not set(_NUMBER.findall(" ".join(asked))).issuperset(_NUMBER.findall(text)):
         return True
     if not names or "de" in spoken or text.isupper():
         return False
     found = (match[1] for match in _NAME.finditer(text) if match[1][0].isupper() and match[1][:2] not in ("I'", "I’"))
-    return any(not known.issuperset(plain_words(name).split()) for name in found)
+    return any(not known.issuperset(plain_words(_ENDING.sub("", name)).split()) for name in found)
 
 
 def silence_of(
