@@ -22,7 +22,7 @@ from robustrag_integrations.text.languages import NO, VERDICTS, WORDS, YES
 _CODE_ALONE = re.compile(r"```[\w+-]*[ \t]*\n(?P<block>.*?)\n?```|`(?P<span>[^`]+)`\.?", re.S)
 _INDENTED = re.compile(r"\n[ \t]+\S")
 _PAIRS = [(mark, mark) for mark in ("**", '"', "'")] + [
-    (pair[0], pair[1]) for pair in ("“”", "‘’", "„“", "„”", "«»", "»«", "「」", "『』")
+    (pair[0], pair[1]) for pair in ("“”", "‘’", "‚‘", "„“", "„”", "«»", "»«", "「」", "『』")
 ]
 _ARTICLES = frozenset({"a", "an", "the", "An", "The"})  # "A" is a letter, a grade, a blood group
 _LAST = re.compile(r"(?<=[^\W_])[.,;。，、]+\Z")

@@ -15,7 +15,7 @@ from robustrag_integrations.text.reasoning import parts_of
 
 LEAD = re.compile(
     r"\A[*_]{0,2}(?:(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer(?: is\b| ?:)"
-    r"|(?:antwort|réponse|respuesta|risposta|resposta|odpowiedź|antwoord|svar|ответ|відповідь|cevap|답|정답|답변"
+    r"|(?:antwort|réponse|respuesta|risposta|resposta|odpowiedź|antwoord|svar|ответ|відповідь|cevap|답|정답|답변|תשובה|الجواب|الإجابة|उत्तर"
     r"|答案|答え|回答|答) ?[:：])[*_]{0,2}[:： ]*",
     re.I,
 )

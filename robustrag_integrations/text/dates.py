@@ -14,7 +14,7 @@ _YEAR = r"(?P<year>\d{4})"
 _FORMS = [
     re.compile(form, re.I)
     for form in (
-        r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})",
+        r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})",
         rf"(?:le |el |il |den )?{_DAY} (?:of |de )?{_MONTH}(?:,?(?: de| del)? {_YEAR}(?: года| г\.?| р\.?| r\.?)?)?",
         rf"{_MONTH} {_DAY}(?:,? {_YEAR})?",
         r"(?:(?P<year>\d{4}) ?[年년] ?)?(?P<month>\d{1,2}) ?[月월] ?(?P<day>\d{1,2}) ?[日일号]",
