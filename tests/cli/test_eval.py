@@ -125,30 +125,11 @@ def test_help_explains_every_column_of_the_table(run) -> None:
     assert all(f"{name}: {meaning}" in told for name, meaning in LEGEND.items())
 
 
-def test_every_warning_is_printed_once(run, tmp_path) -> None:
-    passages = [{"text": text, "source": f"{n}.example"} for n, text in enumerate(["It is B.", "It is B.", "It is A."])]
-    row = {"question": "What is it?", "answer": "B", "passages": passages}
-    (tmp_path / "one.jsonl").write_text(json.dumps(row) + "\n")
-    given = ("--data", str(tmp_path / "one.jsonl"), "--model", LIGHT, "--method", "consensus", "--attack", "none")
-    _, out, err = run(*given, given=False)
-    assert (out + err).count("copies='one_vote'") == 1
-
-
 def test_failed_rows_make_the_exit_code(run, monkeypatch) -> None:
     code, out, err = run("--limit", "1", "--attack", "none", model="python:tests.evaluation.light:broken")
     assert code == EXIT_FAILURE
     assert "run the same command again to retry them" in err
     assert "no such luck" in out
-
-
-def test_hostile_text_in_the_data_reaches_no_terminal(run, tmp_path) -> None:
-    hostile = {"id": "\x1b[31m", "question": "Q\x1b[2J?", "passages": ["\x1b]0;x\x07 A"]}
-    row = {**hostile, "answer": "A", "incorrect": "B\x07"}
-    (tmp_path / "e\x1bvil.jsonl").write_text(json.dumps(row) + "\n\x1b\n")
-    code, out, err = run("--data", "e\x1bvil.jsonl", "--task", "short_answer", "--method", "vanilla")
-    assert code == 0
-    assert "\x1b" not in out + err
-    assert "\x07" not in out + err
 
 
 def test_flags_win_over_the_file(run, tmp_path) -> None:

@@ -84,12 +84,6 @@ async def test_asynchronous_streaming_functions_stream_the_final_answer_only() -
     assert stream.answer.text == "one two"
 
 
-def test_a_model_that_samples_is_warned_of() -> None:
-    answer = defense(CallableModel(lambda p: "a", samples=True)).answer("q", ["x"] * 5)
-    assert any("samples" in w for w in answer.warnings)
-    assert not any("samples" in w for w in defense(CallableModel(lambda p: "a")).answer("q", ["x"] * 5).warnings)
-
-
 def test_synchronous_calls_of_a_coroutine_function_share_one_loop_and_one_cap() -> None:
     gauge, loops = Gauge(), set()
 

@@ -36,7 +36,7 @@ def attacked(name: str, rank: int = 1, passages: Sequence[str] = CLEAN) -> tuple
         d.answer(QUESTION.question, plan.passages)
         for d in (VanillaRAG(model()), KeywordAggregation(model(), group_by="passage"))
     ]
-    scores = [score_answer(QUESTION, a, "qa", target=plan.target, goal=plan.goal) for a in found]
+    scores = [score_answer(QUESTION, a, "short_answer", target=plan.target, goal=plan.goal) for a in found]
     return scores[0], scores[1], found[0].text
 
 

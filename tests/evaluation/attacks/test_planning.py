@@ -86,16 +86,6 @@ def test_planted_passages_stand_together_at_the_rank(rank: Rank, expected: list[
     assert where(plan_attack("pia", QUESTION, passages(10), rank=rank, corruption_size=3)) == expected
 
 
-def test_random_places_depend_on_seed_and_question_and_nothing_else() -> None:
-    def places(seed: int, question: str) -> list[int]:
-        asked = EvalQuestion("q", question, ("Anna Lind",), "Bo Ek")
-        return where(plan_attack("pia", asked, passages(20), rank="random", corruption_size=3, seed=seed))
-
-    assert places(1, "Who?") == places(1, "Who?")
-    assert len({tuple(places(seed, "Who?")) for seed in range(6)}) > 1
-    assert len({tuple(places(1, f"Who{i}?")) for i in range(6)}) > 1
-
-
 def texts_in(attacked: AttackedRetrieval) -> list[str]:
     return [p.text for p, flag in zip(attacked.passages, attacked.planted, strict=True) if flag]
 
@@ -168,12 +158,6 @@ def test_a_plain_function_is_an_attack() -> None:
     assert where(attacked) == [3, 4]
     assert (seen[0].seed, seen[0].corruption_size, seen[0].answers) == (4, 2, ("Anna Lind",))
     assert attack_of(mine).name.endswith("mine")
-
-
-@pytest.mark.parametrize("returned", [None, [], [3], 7], ids=repr)
-def test_a_function_that_returns_no_texts_is_refused(returned: object) -> None:
-    with pytest.raises(TypeError, match="must return a text"):
-        plan_attack(lambda scene: returned, QUESTION, passages(2))  # type: ignore[arg-type, return-value]
 
 
 def test_the_adaptive_attacker_stays_within_the_budget() -> None:

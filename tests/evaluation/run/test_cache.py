@@ -3,8 +3,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-import subprocess
-import sys
 
 import pytest
 
@@ -105,24 +103,6 @@ def test_a_link_is_refused_and_what_it_leads_to_left_as_it_is(tmp_path, name) ->
     with pytest.raises(CacheError, match=f"{name}' is a link"):
         CallCache(folder)
     assert (target.read_bytes(), stat.S_IMODE(target.stat().st_mode)) == (b"", 0o644)
-
-
-_WRITER = """
-import sys
-import time
-from robustrag_integrations.evaluation.run.cache import CallCache
-from robustrag_integrations.models.base import Response
-cache = CallCache(sys.argv[1])
-for i in range(50):
-    cache.put({f"{sys.argv[2]}-{i}": Response(str(i)), "shared": Response("same")})
-"""
-
-
-def test_processes_share_it(tmp_path) -> None:
-    running = [subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), str(n)]) for n in range(3)]
-    assert [process.wait(120) for process in running] == [0, 0, 0]
-    found = CallCache(tmp_path).get([f"{n}-{i}" for n in range(3) for i in range(50)] + ["shared"])
-    assert None not in found
 
 
 @needing("POSIX")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from robustrag_integrations.evaluation.score.intervals import EMPTY
-from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.tables import summary_table
 from tests.evaluation.rows import PIA, certificate, failed, row
@@ -84,13 +83,6 @@ def test_the_radius_is_that_of_right_answers_and_others_stand_apart() -> None:
     assert (line.held, line.held_wrong) == ((), EMPTY)
 
 
-def test_costs_are_means_and_unknown_tokens_stay_unknown() -> None:
-    [line] = summarise([row(1), row(2, cost={"model_calls": 12, "prompt_tokens": None})])
-    assert (line.model_calls, line.prompt_tokens, line.completion_tokens) == (11.5, 100, 10)
-    [line] = summarise([row(1, cost={"prompt_tokens": None, "completion_tokens": None})])
-    assert (line.prompt_tokens, line.completion_tokens) == (None, None)
-
-
 def test_certificates_are_averaged_per_attacker_and_size() -> None:
     rows = [
         row(1, certificates=[certificate(1.0), certificate(1.0, 2), certificate(0.0, 1, "modification")]),
@@ -121,11 +113,6 @@ def test_long_answers_have_judges_scores_in_place_of_accuracies() -> None:
     assert line.certified[0].score.mean == 30.0
     [line] = summarise([row(1, task="long_form", scores={"correct": None, "judge": None}, attack=PIA)])
     assert (line.judge, line.n) == (EMPTY, 1)
-
-
-def test_the_name_of_an_attack_says_what_is_unusual_about_it() -> None:
-    assert str(AttackSpec("pia", "last", 2, 7, 3)) == "pia @last k'=2 (x3, seed 7)"
-    assert str(AttackSpec("adaptive", corruption_size=1)) == "adaptive k'=1"
 
 
 def test_rows_out_of_a_cache_and_first_rows_tell_nothing_about_time() -> None:

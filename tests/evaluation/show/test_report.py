@@ -21,7 +21,6 @@ from robustrag_integrations.evaluation.show import report
 from robustrag_integrations.evaluation.show.report import report_page
 from robustrag_integrations.evaluation.show.tables import summary_table
 from tests.evaluation.runs import write_run
-from tests.needs import find_chromium, or_skip
 
 
 @pytest.fixture(scope="module")
@@ -50,30 +49,6 @@ def test_the_tables_say_what_the_summary_says_and_every_row_is_listed(
         assert f">{cell}</t" in shown
     assert "1 row, in no rate" in page
     assert page.count('<details class="line">') == len(made_rows)
-
-
-def test_the_page_begins_with_a_sentence_and_its_table_fits_a_screen(
-    made_rows: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    or_skip("CHROMIUM")
-    from playwright.sync_api import sync_playwright
-
-    long = "keyword alpha=0.25 beta=3 extractor=spacy group_by=origin top_k=20"
-    rows = [{**row, "setup": long if row["setup"] == "keyword alpha=0.6" else row["setup"]} for row in made_rows]
-    path = tmp_path / "page.html"
-    path.write_text(report_page(Run("run", rows=tuple(rows))), encoding="utf-8")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=find_chromium(), args=["--disable-gpu"], chromium_sandbox=False
-        )
-        tab = browser.new_page(viewport={"width": 1280, "height": 900})
-        tab.goto(path.as_uri())
-        assert tab.inner_text(".said >> nth=0").startswith("mills (short answers), scripted: One planted passage")
-        main = tab.locator(".scroll >> nth=0")
-        assert main.locator("thead th").count() == 9
-        assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
-        assert not tab.locator("text=cacc").first.is_visible()  # the rest unfolds
-        browser.close()
 
 
 def test_a_page_keeps_to_its_size_and_says_what_it_left_out(

@@ -109,34 +109,3 @@ def test_threads_get_their_own_replies_and_the_server_counts_each_request_once()
     assert len(found) == 8 * 12 * 6
     assert [said for text, said in found if said != f"of {text}"] == []
     assert answered == Counter(text for text, _ in found)
-
-
-def test_replies_to_requests_that_were_given_up_reach_nobody_else() -> None:
-    with hasty_server(3) as (address, answered):
-        model = OpenAIModel("loopback", address, attempts=20, max_concurrency=24)
-        chance = random.Random(4)
-
-        async def ask(number: int) -> tuple[str, str | None]:
-            text = f"question {number}"
-            asked = asyncio.ensure_future(model.agenerate([Prompt(text)], "isolated"))
-            if chance.random() < 0.4:
-                await asyncio.wait([asked], timeout=chance.random() * 0.01)
-                asked.cancel()
-            try:
-                return text, (await asked)[0].text
-            except asyncio.CancelledError:
-                return text, None
-
-        async def ask_all() -> list[tuple[str, str | None]]:
-            found = []
-            for turn in range(20):
-                found += await asyncio.gather(*map(ask, range(20 * turn, 20 * turn + 20)))
-            await model.aclose()
-            return found
-
-        found = asyncio.run(ask_all())
-    heard = [(text, said) for text, said in found if said is not None]
-    assert 0 < len(heard) < len(found)
-    assert [said for text, said in heard if said != f"of {text}"] == []
-    assert all(answered[text] == 1 for text, _ in heard)
-    assert not [text for text, times in answered.items() if times > 1]
