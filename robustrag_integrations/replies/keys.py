@@ -49,6 +49,7 @@ _VERDICT = re.compile(
     re.I,
 )
 _CODE = re.compile(r"(?:\A|\s)-{1,2}\w|[_/\\=|<>{}\[\]$#@~^`*]|\w\(")  # case means something there
+_MOST_WRAPPERS = 10  # around one answer: "**The answer is "Oslo"**"
 _SHORTEST_FOLDED = 4  # letters; of shorter words case may be all: mW and MW, US and us
 _JOINERS = "\u200c\u200d"  # of letters and of signs, which they change
 
@@ -56,8 +57,7 @@ _JOINERS = "\u200c\u200d"  # of letters and of signs, which they change
 def whole_answer(reply: str) -> str:
     """Return a reply without its wrapping; code keeps its backticks, and its lines their indentation."""
     text = _stripped(unboxed(answer_text(_visible(reply))))
-    before = None
-    while text != before:
+    for _ in range(_MOST_WRAPPERS):
         before = text
         for opening, closing in _PAIRS:
             quoted = text.removesuffix(".")  # 'The answer is "Oslo FC".'
@@ -65,6 +65,8 @@ def whole_answer(reply: str) -> str:
             if quoted.startswith(opening) and quoted.endswith(closing) and inner and closing not in inner:
                 text = _stripped(inner)
         text = _stripped(LEAD.sub("", text, count=1))
+        if text == before:
+            break
     return text
 
 
@@ -98,8 +100,8 @@ def _key(answer: str) -> str | None:
     words = _LAST.sub("", text).split(" ")
     if words[-1][-1:] in ("!", "！") and _is_exclaimed(words):
         words[-1] = _EXCLAIMED.sub("", words[-1])
-    while len(words) > 1 and words[0] in _ARTICLES:
-        words = words[1:]
+    articles = next((place for place, word in enumerate(words[:-1]) if word not in _ARTICLES), len(words) - 1)
+    words = words[articles:]
     if date := date_of(" ".join(words)):
         return date
     if not _CODE.search(text):
