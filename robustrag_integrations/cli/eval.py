@@ -31,6 +31,7 @@ from robustrag_integrations.evaluation.run.config import (
     defense_names,
     load_config,
     read_config,
+    with_group_by,
 )
 from robustrag_integrations.evaluation.show.tables import LEGEND
 from robustrag_integrations.grouping.votes import RULES
@@ -146,6 +147,7 @@ def run(args: argparse.Namespace) -> int:
     if args.show_config:
         import yaml
 
+        mapping["methods"] = [with_group_by(entry) for entry in mapping["methods"]]
         print(yaml.safe_dump(json.loads(json.dumps(mapping)), sort_keys=False).rstrip())
         return EXIT_ANSWERED
     output = args.output or f"{Path(args.config).stem if args.config else 'eval'}.jsonl"

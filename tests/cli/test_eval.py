@@ -79,6 +79,23 @@ def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
     assert not Path("eval.jsonl").exists()
 
 
+def test_an_origin_has_one_vote_by_default_and_the_configuration_says_so(run, tmp_path) -> None:
+    yaml = pytest.importorskip("yaml")
+    passages = [{"text": f"The mayor of Velbury is Anna Lind. {n}", "source": "a.pdf"} for n in range(4)]
+    row = {"question": "Who is the mayor of Velbury?", "answer": "Anna Lind", "passages": passages}
+    (tmp_path / "q.jsonl").write_text(json.dumps(row))
+    for given, groups, shown in (([], 1, "origin"), (["--set", "group_by=passage"], 4, "passage")):
+        flags = ["--data", str(tmp_path / "q.jsonl"), "--method", "vanilla", "consensus", "--attack", "none", *given]
+        assert run(*flags, "--output", f"{shown}.jsonl", given=False)[0] == 0
+        rows = [json.loads(line) for line in Path(f"{shown}.jsonl").read_text().splitlines()]
+        [answer] = [row["answer"] for row in rows if row.get("method") == "consensus"]
+        assert len(answer["groups"]) == groups
+        _, out, _ = run(*flags, "--show-config", given=False)
+        assert yaml.safe_load(out)["methods"][1] == {"name": "consensus", "group_by": shown}
+    _, out, _ = run("--method", "keyword", "--set", "group_size=2", "--show-config", given=False)
+    assert yaml.safe_load(out)["methods"] == [{"name": "keyword", "group_size": 2, "group_by": "passage"}]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -141,6 +158,6 @@ def test_flags_win_over_the_file(run, tmp_path) -> None:
     path.with_suffix(".yaml").write_text(out)
     shown = load_config(str(path.with_suffix(".yaml")))
     assert (shown["top_k"], shown["limit"], shown["seed"]) == ([5], 2, 7)
-    assert shown["methods"] == ["vanilla", {"name": "decoding", "eta": [0.5, 1]}]
+    assert shown["methods"] == ["vanilla", {"name": "decoding", "eta": [0.5, 1], "group_by": "origin"}]
     assert shown["certify"] == {"corruption_sizes": [2]}
     assert shown["models"] == [{"name": "bundled", "dtype": "bfloat16"}, "python:math:sqrt"]

@@ -17,7 +17,7 @@ from robustrag_integrations.certification.cases import check_attack
 from robustrag_integrations.certification.metrics import Metric, contains_answer
 from robustrag_integrations.evaluation.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.evaluation.attacks.scene import Attack, AttackedQuestion, Goal, Scene, Writer
-from robustrag_integrations.grouping.passages import Passage, as_passages
+from robustrag_integrations.grouping.passages import Passage, as_passages, is_named
 
 if TYPE_CHECKING:
     from robustrag_integrations.defenses.base import Defense
@@ -106,8 +106,9 @@ def plan_attack(
             return AttackedRetrieval(found.passages, flags, target)
         attack, rank = ATTACKS["pia"], "first"
     texts, count = _texts(attack, scene), min(corruption_size, room)
-    names = [f"planted{i}" for i in range(count)]  # attackers choose the names of their sources
-    evil = iter([Passage(texts[i % len(texts)], id=each, source=each) for i, each in enumerate(names)])
+    names = [f"planted{i}" for i in range(count)]  # attackers choose the names of their sources, where there are any
+    named = any(map(is_named, items))
+    evil = iter([Passage(texts[i % len(texts)], id=n, source=n if named else None) for i, n in enumerate(names)])
     length = min(room, len(items) + count)
     places = _places(rank, length, count, Random(f"{seed} {question.question}"))
     flags, benign = tuple(i in places for i in range(length)), iter(items)

@@ -21,6 +21,7 @@ from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA
 from robustrag_integrations.evaluation.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.evaluation.attacks.planning import RANKS
 from robustrag_integrations.evaluation.score.rows import AttackSpec
+from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.text.prompts import TASKS, Task, check_exemplars
@@ -230,8 +231,17 @@ def _model(value: Any) -> NamedModel:
     return NamedModel(**_entry(value, "name", known))
 
 
+def with_group_by(entry: Any) -> Any:
+    """A method's entry that says what has a vote: an origin, as in answers; with a `group_size`, adjacent passages."""
+    given = {"name": entry} if isinstance(entry, str) else entry
+    if not isinstance(given, Mapping) or given.get("name") not in METHODS or "group_by" in given:
+        return entry
+    return {**given, "group_by": ORIGIN if _listed(given.get("group_size", 1)) == [1] else PASSAGE}
+
+
 def _defense(value: Any) -> DefenseSpec:
     """A defence, with its settings beside the other keys. The method itself says what is wrong with one."""
+    value = with_group_by(value)
     name = _one_of(defense_names)(value.get("name") if isinstance(value, Mapping) else value)
     known = settings_known(name)
     given = _entry(value, "name", ("name", "tasks", "label", *known))

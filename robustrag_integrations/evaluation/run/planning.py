@@ -29,7 +29,6 @@ from robustrag_integrations.evaluation.run.config import (
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
-from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.text.prompts import Task
@@ -142,10 +141,10 @@ def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int | None]], *,
 
 
 def _settings(defense: str, chosen: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Every setting in force; passages are isolated one by one, as in the paper, unless the user says otherwise."""
+    """Every setting in force."""
     if defense in METHODS:
         settled = [s for s in METHODS[defense].thresholds if s.default is not None and s.long_form is None]
-        chosen = {**{s.name: s.default for s in settled}, "group_size": 1, "group_by": PASSAGE, **chosen}
+        chosen = {**{s.name: s.default for s in settled}, "group_size": 1, **chosen}
     return tuple(sorted(chosen.items()))
 
 

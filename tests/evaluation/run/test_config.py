@@ -18,7 +18,7 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
     config = read_config(CONFIG)
     assert config.attacks[0].name == "none"
     assert [(a.rank, a.corruption_size) for a in config.attacks[1:]] == [("first", 1), ("3", 1), ("first", 2), ("3", 2)]
-    assert config.methods[1].settings == {"alpha": (0.2, 0.3)}
+    assert config.methods[1].settings == {"alpha": (0.2, 0.3), "group_by": ("origin",)}
     assert config.certify is not None
     assert config.certify.corruption_sizes == (1, 2)
 
