@@ -47,6 +47,7 @@ from robustrag_integrations.text.languages import language_of, stop_words
 from robustrag_integrations.text.prompts import ABSTENTION, Task
 
 _MOST_COUNTS = 200  # of answers in the evidence; a hostile set of groups may give many
+_LONGEST_SOLE = 10_000  # characters of a sole source's answer that are shown
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Outcome(Counted):
             return commonest(self._wordings)
         if self.sole is None:
             return ""
-        return without_links(self.sole.text)
+        return without_links(self.sole.text[:_LONGEST_SOLE]) + "…" * (len(self.sole.text) > _LONGEST_SOLE)
 
     @cached_property
     def sole(self) -> Said | None:
