@@ -193,7 +193,7 @@ def add_docs(parser: argparse.ArgumentParser) -> None:
     about = "files and folders that only people write whom you trust\nread together, as in plain RAG; --docs are "
     about += "asked one by one, and only where these do not hold the answer, so that nothing there changes it"
     add("--trusted", action="extend", nargs="+", metavar="PATH", default=[], help=about)
-    about = "read texts of files that nobody can see, too; they are left out, with a note"
+    about = "read hidden text of files, too; it is left out, with a note"
     add("--hidden-text", action="store_true", help=about)
     about = "find passages by meaning, too\nwith a sentence-transformers model (its folder or name), or "
     about += "openai:NAME behind a server; its ranks are fused with those by words"

@@ -22,7 +22,7 @@ _WHITE = 230  # of red, green and blue, up to 255
 
 
 def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[str, int]:
-    """Return the text, and how many runs that nobody can see are left out; with `hidden` they are read."""
+    """Return the text, and how many hidden runs are left out; with `hidden` they are read."""
     import docx
     from docx.opc.exceptions import PackageNotFoundError
     from docx.oxml import parse_xml

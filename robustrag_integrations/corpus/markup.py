@@ -1,6 +1,6 @@
-"""Leaves out what nobody sees of a Markdown text or a page: comments, hidden elements, invisible characters.
+"""Leaves out of a Markdown text or a page what docs/guide/command-line.md lists as hidden, and no more.
 
-Styles are read off the elements themselves; sheets and classes are not. Takes time linear in the text.
+Takes time linear in the text.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _Box = tuple[float, float, float, float]
 
 
 def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[str, int]:
-    """Return the text of all pages, perhaps invalid Unicode, and how many strings that nobody can see are left out.
+    """Return the text of all pages, perhaps invalid Unicode, and how many hidden strings are left out.
 
     With `hidden` they are read, too.
     """
@@ -61,7 +61,7 @@ class _Ink:
 
 
 class _Sight:
-    """Empties the strings of a page that nobody can see, each before pypdf reads it.
+    """Empties the hidden strings of a page, each before pypdf reads it.
 
     These are texts that are drawn in no ink (rendering modes 3 and 7), white where nothing dark was painted last,
     smaller than two points, or outside the page. In forms, whose place is not known, only the ink decides.

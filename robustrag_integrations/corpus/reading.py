@@ -79,9 +79,8 @@ def read_documents(paths: Iterable[str], *, hidden_text: bool = False) -> Readin
 
     Args:
         paths: files and folders.
-        hidden_text: True to read what nobody can see as well. Else texts of a PDF in no ink, white on white, smaller
-            than two points or off the page, hidden runs of Word files, comments and hidden elements of HTML, Markdown
-            and JSONL rows, tag characters and variation selectors are left out, and the report names the files.
+        hidden_text: True to read text that is hidden as well. Else it is left out, and the report names the files;
+            docs/guide/command-line.md lists what is read as hidden, and much is not.
 
     Raises:
         CorpusError: a path or a named file cannot be read, there is no text at all, or more than 100,000 files or 512
@@ -224,7 +223,7 @@ class _Reader:
         self.documents += documents
         if left_out:
             what = count_of(left_out, "piece")
-            reason = f"{file.label}: {what} of text that nobody can see; --hidden-text (hidden_text=True) reads them"
+            reason = f"{file.label}: {what} of hidden text; --hidden-text (hidden_text=True) reads them"
             self.skipped.append(Skipped(path, reason, whole=False))
         elif not any(d.text.strip() for d in documents):
             self.skipped.append(Skipped(path, f"{file.label} holds no text"))

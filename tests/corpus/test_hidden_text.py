@@ -1,4 +1,4 @@
-"""Text that nobody can see is left out of what is read, and said; an option reads it."""
+"""Hidden text is left out of what is read, and said; an option reads it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_text_of_a_pdf_that_nobody_can_see_is_left_out_and_said(tmp_path: Path, 
     assert "seen" in reading.documents[0].text
     assert "sec" not in reading.documents[0].text
     [told] = reading.skipped
-    assert "report.pdf: 1 piece of text that nobody can see" in told.reason
+    assert "report.pdf: 1 piece of hidden text" in told.reason
     assert "sec" in read_documents([str(tmp_path)], hidden_text=True).documents[0].text
 
 
@@ -110,7 +110,7 @@ def test_comments_and_hidden_elements_are_left_out(tmp_path: Path, text: str, vi
     (tmp_path / "page.md").write_text(f"seen {text}")
     reading = read_documents([str(tmp_path)])
     assert reading.documents[0].text == f"seen {visible}"
-    assert ["page.md" in s.reason and "nobody can see" in s.reason for s in reading.skipped] == [True]
+    assert ["page.md" in s.reason and "hidden text" in s.reason for s in reading.skipped] == [True]
     assert read_documents([str(tmp_path)], hidden_text=True).documents[0].text == f"seen {text}"
 
 

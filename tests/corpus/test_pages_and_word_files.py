@@ -87,7 +87,7 @@ def test_hidden_elements_of_a_page_are_left_out_and_said(tmp_path: Path, hidden:
     found = read(tmp_path / "a.html", page)
     assert "secret" not in found.documents[0].text
     assert "seen" in found.documents[0].text
-    assert "1 piece of text that nobody can see" in found.skipped[0].reason
+    assert "1 piece of hidden text" in found.skipped[0].reason
     assert "secret" in text(tmp_path / "a.html", page, hidden_text=True)
 
 
@@ -192,7 +192,7 @@ def test_rows_that_are_hidden_or_deleted_are_left_out_and_said(tmp_path: Path) -
     )
     found = read(tmp_path / "a.docx", docx_of(f"<w:tbl>{rows}</w:tbl>"))
     assert found.documents[0].text == "| seen |"
-    assert "2 pieces of text that nobody can see" in found.skipped[0].reason
+    assert "2 pieces of hidden text" in found.skipped[0].reason
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_hidden_runs_are_left_out_and_said(tmp_path: Path, properties: str) -> N
     data = docx_of(p(r("seen ") + r("secret", properties) + r("end")))
     found = read(tmp_path / "a.docx", data)
     assert found.documents[0].text == "seen end"
-    assert "1 piece of text that nobody can see" in found.skipped[0].reason
+    assert "1 piece of hidden text" in found.skipped[0].reason
     assert "secret" in text(tmp_path / "a.docx", data, hidden_text=True)
 
 
