@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "."
 SAYS = {
-    ".": "It is not on the package index yet. Clone the repository, and say there `pip install '.[EXTRA,...]'`:",
+    ".": "It is not on the package index yet. Clone the repository, and run `pip install '.[EXTRA,...]'`:",
     "robustrag-integrations": "`pip install 'robustrag-integrations[EXTRA,...]'`:",
 }
 PAGES = (

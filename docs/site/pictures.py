@@ -63,7 +63,7 @@ def caption(alone: RobustAnswer, together: RobustAnswer) -> tuple[str, str]:
 def _planted(question: str, sources: list[str], alone: RobustAnswer, together: RobustAnswer) -> Iterator[str]:
     yield text(16, 30, question, weight=600)
     yield text(16, 56, "source", colour=GREY)
-    yield text(250, 56, "asked alone, it says", colour=GREY)
+    yield text(250, 56, "reply", colour=GREY)
     for row, (source, group) in enumerate(zip(sources, alone.groups, strict=True)):
         right = group.status == "supports"
         top = 66 + 28 * row

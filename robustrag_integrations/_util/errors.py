@@ -45,7 +45,7 @@ class ModelError(RobustRAGError):
 
 
 class QuorumError(ModelError):
-    """Too few sources could be asked for a meaningful answer.
+    """Too few calls succeeded for a meaningful answer.
 
     Attributes:
         causes: source index (0-based) to what went wrong there.
@@ -66,7 +66,7 @@ class QuorumError(ModelError):
         self.groups = groups
         alike = dict.fromkeys(cause for _, cause in sorted(self.causes.items()))
         super().__init__(
-            f"only {succeeded} of {total} sources could be asked, {needed} are needed (quorum). "
+            f"only {succeeded} of {total} calls succeeded, {needed} are needed (quorum). "
             f"{'; '.join(list(alike)[:5])}{'. Lower `quorum` to answer from fewer.' if succeeded else ''}"
         )
 

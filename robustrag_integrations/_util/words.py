@@ -21,7 +21,7 @@ def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
 
 def repeats_in_words(model: str, why: str) -> str:
     """Say whether a model is reproducible, and how that is known."""
-    return f"{'not known whether it repeats itself' if model == 'unknown' else model} ({why})"
+    return f"{'determinism unknown' if model == 'unknown' else model} ({why})"
 
 
 def standing_in_words(tau: float, certified: bool) -> str:

@@ -493,7 +493,7 @@ class RobustAnswer:
             for name, text in [*self.account(), *counted]
         ]
         if self.groups:
-            header = ("no.", "source", "verdict", "asked alone, it says", "note")
+            header = ("no.", "source", "verdict", "reply", "note")
             lines += ["", table(header, self.group_rows(), limits=(5, 28, 9, 60, 48))]
         return "\n".join(lines)
 

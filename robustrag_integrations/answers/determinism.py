@@ -40,7 +40,7 @@ class Repeats:
             named = f" ({self.why})" if self.why else ""
             return f"the model samples{named}: another run may give another answer"
         if self.model == "unknown" and self.why:
-            return f"it is not known whether the model repeats itself ({self.why}): another run may give another answer"
+            return f"determinism unknown ({self.why}): another run may give another answer"
         return ""
 
 
@@ -55,14 +55,14 @@ def checked_samples(samples: bool | None) -> bool | None:
 class Promise:
     """What no replacement of `radius` groups changes in a run whose groups drew at random.
 
-    `fixed` follows "no replacement of any 2 of 10 sources changes", `given` says with what held fixed, `remark` is a
+    `fixed` follows "replacing any 2 of 10 sources cannot change", `given` says with what held fixed, `remark` is a
     further clause. The scope is `this_run` if the answer itself stays, `final_prompt` if only the last prompt does.
     """
 
     fixed: str
     remark: str = ""
     scope: Literal["this_run", "final_prompt"] = "this_run"
-    given: str = "given what the other sources drew"
+    given: str = "given the other replies"
 
 
 @dataclass(frozen=True)
@@ -98,17 +98,17 @@ class Determinism:
         `radius`, `whole` and `unit` are the answer's.
         """
         counted = "passages" if unit == "passages" else "sources"
-        whichever = f"no replacement of any {'one' if radius == 1 else radius} of {whole} {counted}"
+        whichever = f"replacing any {'one' if radius == 1 else radius} of {whole} {counted}"
         scope: Scope = "nothing"
         if radius <= 0:
             words = "nothing is promised: the radius is 0"
         elif repeats.model == "deterministic":
-            scope, words = "every_run", f"{whichever} changes the answer, in this run or another"
+            scope, words = "every_run", f"{whichever} cannot change the answer, in this run or another"
         elif promise is None:
             words = "nothing is promised: the method does not say what its radius means when a model samples"
         else:
             remark = f"; {promise.remark}" if promise.remark else ""
-            scope, words = promise.scope, f"{whichever} changes {promise.fixed}, {promise.given}{remark}"
+            scope, words = promise.scope, f"{whichever} cannot change {promise.fixed}, {promise.given}{remark}"
         if min_radius and scope != "nothing":
             words += f"; an abstention may take its place (min_radius={min_radius})"
         return cls(repeats.model, repeats.why or cls.why, scope, words)

@@ -28,7 +28,7 @@ class MethodSettings:
     prompts: PromptSet = None  # type: ignore[assignment]
     abstention: str | None = setting(
         None,
-        "the text of an abstention, whatever the model wrote; for eyes alone: replies are read, counted and scored "
+        "the text of an abstention, whatever the model wrote; display only: replies are read, counted and scored "
         "without it",
     )
     silence_request: str = setting(

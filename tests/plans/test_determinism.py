@@ -40,9 +40,13 @@ def decoded(repeats: Repeats, **settings: Any) -> RobustAnswer:
 @pytest.mark.parametrize(
     ("answer", "scope", "words"),
     [
-        (voted, "this_run", "no replacement of any 3 of 7 sources changes the option that won this run"),
-        (kept, "final_prompt", "changes the keywords that this run kept, given what the other sources drew; the final"),
-        (decoded, "this_run", "changes the answer of this run, given the probabilities of the other sources; they are"),
+        (voted, "this_run", "any 3 of 7 sources cannot change the option that won this run"),
+        (kept, "final_prompt", "cannot change the keywords that this run kept, given the other replies; the final"),
+        (
+            decoded,
+            "this_run",
+            "cannot change the answer of this run, given the probabilities of the other sources;",
+        ),
     ],
 )
 @pytest.mark.parametrize("repeats", [SAMPLES, SERVER, Repeats()], ids=["samples", "server", "unsaid"])

@@ -126,7 +126,7 @@ def _warnings(tally: Tally, groups: int) -> list[str]:
     answering = [keywords for keywords in tally.said if keywords is not None]
     if unread := sum(not keywords for keywords in answering):
         found.append(
-            f"extractor= found no keyword in {unread} of {len(answering)} replies, which count for nothing; use one "
+            f"extractor= found no keyword in {unread} of {len(answering)} replies, which are ignored; use one "
             "that reads their language"
         )
     if groups >= FEW and answering and tally.needed <= 1:

@@ -26,7 +26,7 @@ LEGEND: Mapping[str, str] = {
     "abstains": "no answer",
     "attacker's": "the attacker's answer, or what else the attack wants: no answer, a link",
     "attacker's r>=1": "the same, with a radius of at least 1",
-    "right r>=1, 2, 3": "right with a radius of at least so much: nothing that so many of the sources say can change "
+    "right r>=1, 2, 3": "right with a radius of at least so much: nothing that r of the sources say can change "
     "the answer; min_radius=1 shows answers with a radius of at least 1 alone",
 }
 """The columns of the main table, with their meaning."""
