@@ -29,6 +29,8 @@ DEFAULT_TARGET = "Atlantis"
 PLANTED = "planted"  # the id of the attacker's passages
 YOURS = "your"  # how the names of attacks with texts of the user's begin
 CONSENSUS = "consensus"
+TRUST = "trust first"  # consensus, where the world's own pages are trusted and the planted ones are not
+UPLOADS = 8  # in the attack by uploads
 
 DESCRIPTION = """\
 Ask a question about a small fictional world, offline: retrieve passages with BM25, plant
@@ -64,7 +66,11 @@ EPILOG = f"""\
 attacks (planted above the passages, of which as many drop out at the end):
   prompt injection   a passage that instructs the model to give the attacker's answer
   poisoning          a passage that repeats a forged sentence
+  8 uploads          the forged sentence in eight files: more than votes can take
   your texts         --poison: the first one alone, then the first two, and so on
+
+"trust first" reads the world's own pages together, as trusted, and asks the planted ones only where
+these are silent.
 
 examples:
 {_TRY}
@@ -185,6 +191,7 @@ class Outcome:
     abstained: bool
     correct: bool | None
     hijacked: bool
+    decided_by: str | None = None
 
     @property
     def verdict(self) -> str:
@@ -197,7 +204,9 @@ class Outcome:
             verdict = (
                 "right" if self.correct else f"{'' if self.correct is None else 'wrong: '}{printable(self.text, 24)}"
             )
-        return verdict if self.method == VANILLA.name else f"{verdict}, radius {self.radius}"
+        if self.method == VANILLA.name:
+            return verdict
+        return f"{verdict}, trusted" if self.decided_by == "trusted" else f"{verdict}, radius {self.radius}"
 
 
 def _matrix(outcomes: Sequence[Outcome]) -> Table:
@@ -221,7 +230,9 @@ def plantings_on(
         return [Planting("none"), *(Planting(name, tuple(typed[:n]), target) for n, name in enumerate(names, 1))]
     found = [Planting("none"), Planting("prompt injection", planted_texts("pia", case, passages), case.incorrect)]
     if case.answers:
-        found.append(Planting("poisoning", planted_texts("poison", case, passages), case.incorrect))
+        lies = planted_texts("poison", case, passages)
+        found.append(Planting("poisoning", lies, case.incorrect))
+        found.append(Planting(f"{UPLOADS} uploads", (lies * UPLOADS)[:UPLOADS], case.incorrect))
     return found
 
 
@@ -232,6 +243,7 @@ def _defenses_of(model: TextModel, choices: bool) -> dict[str, Defense]:
         fits = not method.needs_probabilities or isinstance(model, DecodingModel)
         if fits and (choices or "short_answer" in method.tasks):
             made[method.name] = method.build(model)
+    made[TRUST] = METHODS[CONSENSUS].build(model, when_trusted_fails="abstain")
     return made
 
 
@@ -249,10 +261,14 @@ def demonstrate(
         planted = [Passage(text, id=PLANTED, source=f"{PLANTED}-{n}.example") for n, text in texts]
         for name, defense in defenses.items():
             votes = name in METHODS and METHODS[name].takes_choices
-            answer = defense.answer(case.question, inject(passages, planted), choices=case.choices if votes else None)
+            if name == TRUST:
+                answer = defense.answer(case.question, planted, trusted=passages)
+            else:
+                choices = case.choices if votes else None
+                answer = defense.answer(case.question, inject(passages, planted), choices=choices)
             hijacked = _hijacked(attack, answer, clean.setdefault(name, answer))
             right = not answer.abstained and holds_answer(answer.text, case.answers[:1]) if case.answers else None
-            about = (answer.text, answer.radius, answer.abstained, right, hijacked)
+            about = (answer.text, answer.radius, answer.abstained, right, hijacked, answer.decided_by)
             outcomes.append(Outcome(attack.name, name, *about))
     return outcomes
 

@@ -12,7 +12,7 @@ from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import in_one_line
 from robustrag_integrations.answers.answer import RobustAnswer, ask_report
 from robustrag_integrations.certification.metrics import holds_answer
-from robustrag_integrations.corpus.retrieval import Library
+from robustrag_integrations.corpus.retrieval import Found, Library
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, entry_of
 from robustrag_integrations.drawing.answer import answer_parts, certificate_parts
@@ -91,29 +91,38 @@ class Buttons:
         state = state_of(asked.get("state"))
         if not state.question.strip():
             raise StateError("the question is empty; ask something")
-        found = await asyncio.to_thread(self._library.search, state.question)
-        if not found:
+        found = await asyncio.to_thread(Found, self._library, state.question)
+        others = await asyncio.to_thread(list, found)
+        if not found.passages:
             raise StateError("no passage shares a word with the question; playground --embedding finds by meaning, too")
-        rows = tuple(Row(p.text[:LONGEST_PASSAGE], (p.source or "")[:LONGEST_NAME]) for p in found[:MOST_PASSAGES])
-        yield {"state": replace(state, rows=rows).as_dict()}
+        shelves = ((found.trusted or [], True), (others, False))
+        rows = tuple(
+            Row(p.text[:LONGEST_PASSAGE], (p.source or "")[:LONGEST_NAME], trusted=trusted)
+            for passages, trusted in shelves
+            for p in passages
+        )
+        yield {"state": replace(state, rows=rows[:MOST_PASSAGES]).as_dict()}
 
     async def answer(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
         """Yield both answers, each as soon as it is there, drawn with its counts and its groups."""
         state = _askable(asked)
         model = await self._models.load(state.model)
-        passages = state.passages[: state.top_k]
-        shown = [
-            {"id": p.id, "source": p.source, "text": p.text, "planted": row.planted}
-            for p, row in zip(passages, state.rows, strict=False)
-        ]
+        trusted, others = state.shelves
+        read = [*trusted, *others]
+        passages = [p for _, p in read]
+        shown = [{"id": p.id, "source": p.source, "text": p.text, "planted": row.planted} for row, p in read]
         task = _task_of(state)
         undefended: Defense = VANILLA.build(model, task=task)
         for name, defense in (("vanilla", undefended), ("defended", _defense_of(state, model))):
-            found = await defense.aanswer(state.question, passages, choices=_choices_of(state, task))
+            shelves: dict[str, Any] = {"passages": passages}
+            if trusted and defense.isolates:
+                shelves = {"passages": [p for _, p in others], "trusted": [p for _, p in trusted]}
+            found = await defense.aanswer(state.question, choices=_choices_of(state, task), **shelves)
             yield {
                 "part": name,
                 "text": found.text,
                 "radius": found.radius,
+                "decided_by": found.decided_by,
                 "groups": len(found.groups),
                 "verdict": _verdict(state, found),
                 "evidence": to_data(h("div", *answer_parts(found, shown))),
@@ -155,8 +164,10 @@ class Buttons:
         try:
             attacker = {"corruption_size": size, "attack": mode, "top_k": state.top_k}
             asked_of = (state.question, state.benign[: state.top_k], state.answer)
+            trusted = [p for _, p in state.shelves[0]] or None
             choices = _choices_of(state, _task_of(state))
-            found = await defense.acertify(*asked_of, **attacker, choices=choices, max_model_calls=MOST_CALLS)
+            limits = {"choices": choices, "max_model_calls": MOST_CALLS}
+            found = await defense.acertify(*asked_of, trusted=trusted, **attacker, **limits)
         except (ValueError, TypeError) as error:  # such as a model that samples
             raise StateError(str(error)) from error
         yield {"evidence": to_data(h("div", *certificate_parts(found)))}
@@ -195,7 +206,7 @@ def _defense_of(state: State, model: TextModel) -> Defense:
     method = entry_of(state.method)
     if method.needs_probabilities and not isinstance(model, DecodingModel):
         raise StateError(f"{method.name} needs token probabilities, which {model.description} does not give")
-    rules = {} if method.name in BASELINES else {"group_by": state.group_by}
+    rules = {} if method.name in BASELINES else {"group_by": state.group_by, "when_trusted_fails": "abstain"}
     try:
         made: Defense = method.build(model, task=_task_of(state), **rules, **state.settings)
     except (ValueError, TypeError, ImportError) as error:

@@ -126,7 +126,9 @@
     score.textContent = `${event.part === "vanilla" ? "Vanilla" : "Defended"}: ${text.slice(0, 40)}`;
     score.dataset.kind = event.verdict.kind;
     const certified = event.part === "defended" && method().certified;
-    radius.textContent = certified
+    radius.textContent = event.decided_by === "trusted"
+      ? "Decided by what you trust: no other source can change it"
+      : certified
       ? `Radius ${event.radius}: ${event.radius ? `any ${event.radius} of ${event.groups} sources may say anything else` : "one source may have decided"}`
       : "Radius 0: any passage may decide";
     $(`${event.part}-evidence`).replaceChildren(build(event.evidence));
@@ -209,16 +211,19 @@
     const text = make("textarea", { rows: 3, value: passage.text ?? "", dir: "auto", maxLength: controls.bounds.passage, "aria-label": `Text of passage ${number}` });
     const source = make("input", { value: passage.source ?? "", dir: "auto", maxLength: controls.bounds.name, placeholder: "its own", "aria-label": `Source of passage ${number}` });
     const planted = make("input", { type: "checkbox", checked: Boolean(passage.planted), "aria-label": `Passage ${number} is planted` });
+    const shelf = make("select", { "aria-label": `Shelf of passage ${number}` }, option("others", "others: asked alone"), option("trusted", "trusted: read together"));
+    shelf.value = passage.trusted ? "trusted" : "others";
     const remove = make("button", { type: "button", className: "remove", textContent: "Remove", "aria-label": `Remove passage ${number}` });
-    const row = make("tr", { className: `${passage.planted ? "planted-row" : ""}${left ? " left" : ""}` },
+    const row = make("tr", { className: `${passage.planted ? "planted-row" : ""}${passage.trusted ? " trusted-row" : ""}${left ? " left" : ""}` },
       make("td", { className: "rank-cell" }, rank),
       make("td", { className: "text-cell" }, text),
-      make("td", { className: "source-cell" }, source,
+      make("td", { className: "source-cell" }, source, shelf,
         make("label", { className: "inline" }, planted, make("span", { textContent: "planted" })), remove,
         ...(left ? [make("small", { textContent: "not read" })] : [])));
     rank.addEventListener("change", () => move(at, Number(rank.value) - 1, ".rank-input"));
     text.addEventListener("input", () => { passage.text = text.value; changed(); });
     source.addEventListener("input", () => { passage.source = source.value; changed(); });
+    shelf.addEventListener("change", () => { passage.trusted = shelf.value === "trusted"; fillRows(); changed(); });
     planted.addEventListener("change", () => {
       passage.planted = planted.checked;
       fillRows();

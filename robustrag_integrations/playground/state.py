@@ -29,11 +29,12 @@ class StateError(ValueError):
 
 @dataclass(frozen=True, config=_CLOSED)
 class Row:
-    """A passage in the table; with an empty source it has a vote of its own."""
+    """A passage in the table; with an empty source it has a vote of its own. Trusted ones are read together."""
 
     text: Annotated[str, Field(max_length=LONGEST_PASSAGE)]
     source: _Name = ""
     planted: StrictBool = False
+    trusted: StrictBool = False
 
 
 @dataclass(frozen=True, config=_CLOSED)
@@ -63,9 +64,16 @@ class State:
         return tuple(Passage(row.text, id=name, source=row.source or name) for row, name in named)
 
     @property
+    def shelves(self) -> tuple[list[tuple[Row, Passage]], list[tuple[Row, Passage]]]:
+        """The passages that are read, trusted ones and others, each with its row."""
+        read = list(zip(self.rows, self.passages, strict=True))[: self.top_k]
+        return [each for each in read if each[0].trusted], [each for each in read if not each[0].trusted]
+
+    @property
     def benign(self) -> tuple[Passage, ...]:
-        """The passages that are not marked as planted."""
-        return tuple(p for p, row in zip(self.passages, self.rows, strict=True) if not row.planted)
+        """The passages that are neither trusted nor marked as planted."""
+        named = zip(self.passages, self.rows, strict=True)
+        return tuple(p for p, row in named if not row.planted and not row.trusted)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the state in JSON's types; `state_of` reads it back."""

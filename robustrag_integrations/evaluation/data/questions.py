@@ -31,6 +31,7 @@ class EvalQuestion:
         poisoned: false texts about this question, ready to be planted, and their claim, where that is not `incorrect`.
         wrong: all answers that are known to be wrong, `incorrect` among them.
         several: the right answers differ, and all of them are wanted; else each is a way to write the same one.
+        trusted: passages that are read together and that no attack touches; none: the question is asked without.
     """
 
     id: str
@@ -45,6 +46,7 @@ class EvalQuestion:
     poison_target: str | None = None
     wrong: tuple[str, ...] = ()
     several: bool = False
+    trusted: tuple[Passage, ...] = ()
 
 
 def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
@@ -136,7 +138,15 @@ def _question(row: Mapping[str, Any]) -> EvalQuestion:
         poison_target=_optional(row, "poison_target"),
         wrong=_texts(row, "wrong"),
         several=row.get("several") is True,
+        trusted=tuple(map(_passage, _trusted(row))),
     )
+
+
+def _trusted(row: Mapping[str, Any]) -> list[Any]:
+    given = row.get("trusted_passages", [])
+    if not isinstance(given, list) or len(given) > MOST_PASSAGES:
+        raise ValueError(f"trusted_passages must be a list of at most {MOST_PASSAGES:,} texts or objects with a text")
+    return given
 
 
 def _of_paper(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -140,6 +140,7 @@ class LocalEngine:
             {"text": p.text, "source": p.source, "planted": planted}
             for p, planted in zip(attacked.passages, attacked.planted, strict=True)
         ]
+        row["trusted_passages"] = [{"text": p.text, "source": p.source} for p in question.trusted]
         answer = await self._answer(job, row, attacked.passages, choices)
         row["answer"] = answer.to_dict()
         about: Any = {"target": attacked.target, "metric": job.metric, "goal": attacked.goal}
@@ -152,6 +153,7 @@ class LocalEngine:
                 question.question,
                 question.passages,
                 question.answers,
+                trusted=question.trusted or None,
                 corruption_size=spec.corruption_sizes,
                 metric=metric,
                 attack=mode,
@@ -172,7 +174,11 @@ class LocalEngine:
         outer = CACHED_CALLS.set(cached)
         start = time.perf_counter()
         try:
-            answer = await self._defense(job).aanswer(job.question.question, passages, choices=choices)
+            defense, trusted = self._defense(job), job.question.trusted or None
+            shelves: dict[str, Any] = {"passages": passages, "trusted": trusted}
+            if not defense.isolates:  # plain RAG reads both together
+                shelves = {"passages": [*(trusted or ()), *passages]}
+            answer = await defense.aanswer(job.question.question, choices=choices, **shelves)
         finally:
             CACHED_CALLS.reset(outer)
         seconds = round(time.perf_counter() - start, 6)

@@ -204,8 +204,11 @@ def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAtt
             continue
         shown = replace(question, passages=question.passages[: setup.top_k])
         digest = base.copy()
-        listed = [(p.text, p.source) for p in shown.passages]
-        digest.update(canonical([dataset.name, dataset.task, {**vars(shown), "passages": listed}]).encode())
+        about_question: dict[str, Any] = {**vars(shown), "passages": [(p.text, p.source) for p in shown.passages]}
+        trusted = about_question.pop("trusted")
+        if trusted:
+            about_question["trusted"] = [(p.text, p.source) for p in trusted]
+        digest.update(canonical([dataset.name, dataset.task, about_question]).encode())
         key = digest.hexdigest()[:24]
         yield Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric)
     if untargeted:

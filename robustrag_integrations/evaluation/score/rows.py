@@ -70,6 +70,12 @@ class _Timing:
 
 
 @dataclass(frozen=True)
+class _Trusted:
+    text: str
+    source: str | None = None
+
+
+@dataclass(frozen=True)
 class _Error:
     type: str
     message: str
@@ -101,6 +107,7 @@ class _Shape:
     scores: Scores | None = None
     cost: _Cost | None = None
     timing: _Timing | None = None
+    trusted_passages: tuple[_Trusted, ...] = ()
 
 
 def blank_row(question: EvalQuestion, attack: AttackSpec, **about: Any) -> dict[str, Any]:
@@ -115,6 +122,7 @@ def blank_row(question: EvalQuestion, attack: AttackSpec, **about: Any) -> dict[
         "target": None,
         "attack": {f.name: getattr(attack, f.name) for f in fields(AttackSpec)},
         "passages": [],
+        "trusted_passages": [],
         "answer": None,
         "scores": None,
         "certificates": [],

@@ -63,6 +63,7 @@ class Line:
         expected: expected certified accuracy by k': the share, of all questions, failed ones included, that is right
             with a radius of at least k', with its Clopper-Pearson interval; clean rows only.
         prompt_tokens: over the questions of which all calls told.
+        trusted: number of answers that trusted passages decided, whose radius is 0 and needs to be no more.
         seconds: without rows out of the cache, and without the first row of each defence, which pays for loading.
         warnings: of answers and certificates, by the first of each kind, with the number of questions. Those that
             differ in numbers and names alone are of one kind.
@@ -102,6 +103,7 @@ class Line:
     completion_tokens: float | None
     seconds: float | None
     warnings: Mapping[str, int]
+    trusted: int = 0
 
     @property
     def clean(self) -> bool:
@@ -174,6 +176,7 @@ def _line(rows: Sequence[Row]) -> Line:
         completion_tokens=_mean(row["cost"].get("completion_tokens") for row in done),
         seconds=_mean(map(_seconds, done)),
         warnings=_counted(done),
+        trusted=sum(row["answer"].get("decided_by") == "trusted" for row in done),
     )
 
 

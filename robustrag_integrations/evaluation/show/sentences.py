@@ -61,6 +61,9 @@ def _sentences(block: Block) -> Iterator[str]:
     for attack in attacked:
         if attack in worst:
             yield f"{_planted(attack, several_ranks)}: {_hijacked(attack, attacked[attack])}."
+    if any(line.trusted for line in block):
+        decided = (f"{setup_in_words(line)} {line.trusted} of {line.n}" for line in block if line.trusted)
+        yield f"Decided by trusted sources: {'; '.join(dict.fromkeys(decided))}."
     if len(attacked) > len(worst):
         yield f"{len(attacked) - len(worst)} more attacks, which did no more, are in the table."
     if not attacked:
