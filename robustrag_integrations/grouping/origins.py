@@ -135,8 +135,12 @@ def names_in(metadata: Mapping[str, Any], first: str = "source") -> list[Named]:
     found = list(entries_in(metadata, fields))
     found = found or [named for level in levels[1:] for named in entries_in(level, fields)]
     found.sort(key=lambda named: named[1].name.isdecimal())
-    files = ((key, label(level[key])) for level in levels for key in level if _plain(key) == _plain(_FILE_ID))
-    if file := next(((key, Origin(name, given=name)) for key, name in files if name), None):
+    ids_of_files = [
+        (key, (label(level[key]) or "").strip())
+        for level in levels
+        for key in sorted((k for k in level if _plain(k) == _plain(_FILE_ID)), key=lambda k: (k != _FILE_ID, k))
+    ]
+    if file := next(((key, Origin(name, given=name)) for key, name in ids_of_files if name), None):
         return [(key, replace(origin, file_id=file[1].name)) for key, origin in found or [file]]
     ids = (named for level in levels for named in entries_in(level, _ID_FIELDS))
     return found or [(key, replace(origin, kind=ID)) for key, origin in ids][:1]

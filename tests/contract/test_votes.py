@@ -105,6 +105,17 @@ def test_files_of_one_name_and_other_ids_are_other_files_and_are_named(framework
     assert warned(asked, "sources 1 and 2 are files of one name (leave.pdf) and other file ids (F-1, F-2)")
 
 
+def test_spellings_of_one_file_id_and_ids_that_are_blank_separate_nothing(framework: Driver) -> None:
+    ids: list[Any] = ["7", "7 ", 7]
+    same = [Passage(f"{EVIL} {n}", id=f"s{n}", metadata={"source": "a.pdf", "file_id": i}) for n, i in enumerate(ids)]
+    blank = [
+        Passage(f"{EVIL} {n}", id=f"b{n}", metadata={"source": "b.pdf", "fileId": i}) for n, i in enumerate(["", " "])
+    ]
+    two = [{"file_id": "A", "fileId": "B"}, {"fileId": "B", "file_id": "A"}]
+    both = [Passage(f"{EVIL} {n}", id=f"t{n}", metadata={"source": "c.pdf", **i}) for n, i in enumerate(two)]
+    assert sizes(answer(framework, [*same, *blank, *both, *truthful(3)])) == [3, 2, 2, 1, 1, 1]
+
+
 def test_a_file_of_which_only_the_id_is_known_shares_no_vote_with_another_one(framework: Driver) -> None:
     found = [Passage(f"{EVIL} {n}", id=f"e{n}", metadata={"file_id": f"F-{n % 2}"}) for n in range(4)]
     assert sizes(answer(framework, [*found, *truthful(3)])) == [2, 2, 1, 1, 1]
