@@ -20,7 +20,7 @@ from robustrag_integrations import (
 )
 from robustrag_integrations.models.base import Role
 from robustrag_integrations.models.reply import Piece
-from robustrag_integrations.replies.reading import CUT_MARK, counted
+from robustrag_integrations.replies.reading import CUT_MARK, counted, reply_warnings
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
@@ -107,11 +107,20 @@ def test_a_liar_who_writes_marks_costs_one_group(way: str, lie: str) -> None:
 )
 def test_what_is_no_whole_answer_abstains_with_its_reason(reply: Response, note: str) -> None:
     answer = KeywordAggregation(model("Karl Gross", reply)).answer("Who?", PASSAGES)
-    assert (answer.groups[0].status, answer.groups[0].note, answer.text) == ("abstained", note, "Karl Gross")
+    status = "cut" if reply.finish == "length" else "abstained"
+    assert (answer.groups[0].status, answer.groups[0].note, answer.text) == (status, note, "Karl Gross")
     assert len([w for w in answer.warnings if "1 of 10 sources" in w and "abstain" in w]) == 1
     assert note in answer.explain()
     voted = MajorityVoting(model("Karl Gross", reply)).answer("Who?", PASSAGES, choices=["Lyon", "Karl Gross"])
-    assert (voted.groups[0].status, voted.groups[0].note) == ("abstained", note)
+    assert (voted.groups[0].status, voted.groups[0].note) == (status, note)
+
+
+def test_the_warning_names_the_models_own_argument_and_reasoning_only_where_there_was_some() -> None:
+    plain, thought = Response("Karl Gro", finish="length"), Response("<think>Karl", finish="length")
+    for reply in (plain, thought):
+        [warning] = reply_warnings([counted(reply)], "max_new_tokens")
+        assert "raise max_new_tokens=" in warning
+        assert ("reasoning off" in warning) is (reply is thought)
 
 
 def test_cut_replies_may_count() -> None:
