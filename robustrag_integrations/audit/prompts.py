@@ -154,7 +154,9 @@ class Audit:
             quoted = [span for spans in retrieved.values() for span in spans]
             told = [text for text in self._for_people if text not in self._answers and _words_in(text, rest)]
             told += [
-                g[1] for g, spans in found.items() if g[0] == "answer" and not all(_within(s, quoted) for s in spans)
+                str(g[1])
+                for g, spans in found.items()
+                if g[0] == "answer" and not all(_within(s, quoted) for s in spans)
             ]
             groups = _mixed(retrieved) if own is None and self.canaries is None else list(retrieved)
             origins = tuple(sorted({shown for (group, _), shown in self._texts.items() if group in groups}))

@@ -66,12 +66,12 @@ def _origin_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
     for group, origin in origins:
         if origin.file_id is not None:
             named.setdefault(origin.name, {}).setdefault(origin.file_id, (group, origin.given))
-    for files in [files for files in named.values() if len(files) > 1][:_NAMED]:
-        ids = printable(", ".join(list(files)[:_NAMED]), 200)
+    for files in [files for files in named.values() if len({group for group, _ in files.values()}) > 1][:_NAMED]:
+        file_ids = printable(", ".join(list(files)[:_NAMED]), 200)
         (_, given), *_ = files.values()
         found.append(
             f"sources {_listed(sorted(group for group, _ in files.values()))} are files of one name "
-            f"({printable(given, 60)}) and other file ids ({ids}), with a vote each"
+            f"({printable(given, 60)}) and other file ids ({file_ids}), with a vote each"
         )
     if len(ids := {origin.name for _, origin in origins if origin.kind == ID}) > 1:
         found.append(
