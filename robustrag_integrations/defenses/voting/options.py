@@ -20,7 +20,9 @@ from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.answer_text import LEAD, answer_text, unboxed, without_citations
 from robustrag_integrations.text.prompts import NO_INFORMATION, PromptSet, format_choices, option_label
 
-_PAIRS = ("**", '"', "'", "`", "“”", "‘’", "«»", "()", "[]")  # around a vote
+_PAIRS = (  # around a vote
+    ("**", "**"), ('"', '"'), ("'", "'"), ("`", "`"), ("“", "”"), ("‘", "’"), ("«", "»"), ("(", ")"), ("[", "]"),
+)  # fmt: skip
 _BULLET = re.compile(r"\A[-•*]\s+(?=[^\W\d_])")  # before an option as it was shown; "- 5" may be minus five
 _END = re.compile(r"(?<=[^\W_])[.,;:!。]+\Z")
 _LETTER = re.compile(r"\(?([a-z0])(?:\)|[.:]|\)[.:])?(?:\s*[-–—]?\s*(\S.*))?")
@@ -124,7 +126,7 @@ def _vote_of(text: str) -> str:
     while text != before:
         before, text = text, _END.sub("", text)
         for pair in _PAIRS:
-            opening, closing = (pair, pair) if pair == "**" or len(pair) == 1 else pair
+            opening, closing = pair
             if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening + closing):
                 text = text[len(opening) : -len(closing)].strip()
     return text
