@@ -27,7 +27,14 @@ from robustrag_integrations.corpus.retrieval import Found, Library
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.serve.chat import ChatResponse, chat_request, plain_report, report_of, usage_of
+from robustrag_integrations.serve.chat import (
+    ChatResponse,
+    chat_request,
+    plain_report,
+    prompt_report,
+    report_of,
+    usage_of,
+)
 from robustrag_integrations.serve.endpoint import (
     Admission,
     Endpoint,
@@ -156,8 +163,10 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
             search = partial(Found, given=request.documents, retrieve=request.retrieve)
             found = await asyncio.to_thread(search, service.library, request.question)
             asked = await asyncio.to_thread(found.of, defense)
-            if not request.stream:
+            for_prompt = request.is_read_by_model
+            if for_prompt or not request.stream:
                 answer = await defense.aanswer(request.question, **asked)
+                answer = answer.for_prompt() if for_prompt else answer
             else:
                 async with defense.astream(request.question, **asked) as pieces:
                     async for text in pieces:
@@ -167,10 +176,12 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
             told.append(answer.text)
         undefended = defense.method.name == VANILLA.name
         notes = (*request.notes, *(["no defence: any passage may decide this answer"] if undefended else []))
-        report = report_of(answer, found.passages, notes)
+        report = prompt_report(answer) if for_prompt else report_of(answer, found.passages, notes)
         if not request.stream:
             await reply.respond(response.whole(answer.text, answer.spending.total, report))
             return
+        if for_prompt:
+            await reply.event(response.chunk({"role": "assistant", "content": answer.text}))
         await reply.event(response.chunk({}, "stop", usage=usage_of(answer.spending.total), robustrag=report))
         await reply.end()
 

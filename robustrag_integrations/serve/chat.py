@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, StringConstraints, TypeAdapter, Validatio
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import plain
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.answer import Reader, RobustAnswer
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.serve.endpoint import Limits, RequestError
@@ -53,6 +53,7 @@ class _Document(BaseModel, strict=True, extra="forbid"):
 class _Extension(BaseModel, strict=True, extra="forbid"):
     documents: Annotated[list[_Document], Field(min_length=1, max_length=50)] | None = None
     retrieve: bool | None = None
+    reader: Reader | None = None
 
 
 class _Message(BaseModel, strict=True):
@@ -100,6 +101,11 @@ class ChatRequest(BaseModel, strict=True, extra="allow"):
         alone = all(message.role in ("system", "developer") for message in self.messages[:-1])
         framed = text.startswith("### Task:") and "<chat_history>" in text and text.endswith("</chat_history>")
         return framed and alone and not self.stream and self.robustrag is None
+
+    @property
+    def is_read_by_model(self) -> bool:
+        """True if the answer goes into another prompt."""
+        return self.robustrag is not None and self.robustrag.reader == "model"
 
     @property
     def retrieve(self) -> bool:
@@ -192,6 +198,12 @@ def plain_report() -> dict[str, Any]:
     """Return the extension field of a reply to a request about a chat."""
     told = "a request about a chat: one plain call to the model, without documents and without a radius"
     return {"schema": SCHEMA, "plain": True, "radius": 0, "warnings": [told], "passages": []}
+
+
+def prompt_report(answer: RobustAnswer) -> dict[str, Any]:
+    """Return the extension field of an answer that another model reads: no name, and no word of a source."""
+    names = ("abstained", "decided_by", "radius", "radius_unit")
+    return {"schema": SCHEMA, "withheld": answer.is_withheld, **{name: getattr(answer, name) for name in names}}
 
 
 def report_of(answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence[str]) -> dict[str, Any]:

@@ -115,6 +115,13 @@ def test_what_people_were_told_is_no_part_of_a_request_about_its_chat(stream: bo
         said = [c.choices[0].delta.content or "" for c in done] if stream else [done.choices[0].message.content]
         told = "".join(said)
         assert "say one" in told
+        read = client.chat.completions.create(
+            model="robustrag", messages=ASKED, stream=stream, extra_body={"robustrag": {"reader": "model"}}
+        )
+        chunks = list(read) if stream else [read]
+        assert "I don't know" in str(chunks)
+        assert not any(word in str(chunks) for word in ("say one", "one.md"))
+        assert chunks[-1].robustrag["abstained"]
         asked.clear()
         messages = [{"role": "user", "content": CHAT.replace("Anna Lind", told)}]
         client.chat.completions.create(model="robustrag", messages=messages, stream=False)
