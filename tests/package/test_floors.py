@@ -34,7 +34,7 @@ FLOORS = (
 FRONT_DOOR_FOR = {"cli", "langchain_robustrag", "llamaindex_robustrag", "__main__"}
 # Stricter than their floors.
 ONLY = {
-    "core": {"counting", "replies"},  # the true count, and whole answers
+    "core": {"counting", "replies", "text"},  # the true count, whole answers, prompts
     "counting": {"_util"},
     "drawing": {"_util"},  # pictures are drawn from dictionaries
     "text": {"_util"},
