@@ -7,11 +7,11 @@
 Confidence never counts: a tie-break by confidence gives ties to attackers, whose replies are sure.
 
 **The radius.** The winner w stays ahead of a rival k, one that nobody has given yet among them, if the sum over all
-groups of [g says w] - [g says k] is above 0. A replaced group takes back its term and adds at worst a vote for k, -1,
-so that the worst r groups are those with the largest loss (`linear_forms.py`), and no set of groups is enumerated. The
-winner keeps `min_support` votes if its votes less the replaced ones do; its share if the sum of
-one_in [g says w] - [g answers] stays above 0; its verdict if that of [g says w] - [g says the opposite] does. In both a
-replaced group adds at worst -1.
+groups of [g says w] - [g says k] is above 0; for the strongest rival it is least. A replaced group takes back its term
+and adds at worst a vote for k, -1, so that the worst r groups are those with the largest loss (`linear_forms.py`), and
+no set of groups is enumerated. The winner keeps `min_support` votes if its votes less the replaced ones do; its share
+if the sum of one_in [g says w] - [g answers] stays above 0; its verdict if that of [g says w] - [g says the opposite]
+does. In both a replaced group adds at worst -1.
 
 **The share.** Two votes of nine, where each of the others says something else, are no agreement: two planted passages
 have as many. On recorded replies a share of more than a quarter cut the attacker's answers at two planted passages from
@@ -26,6 +26,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -104,10 +106,18 @@ class Count(Counted, Generic[Key]):
         own = None if key is None else self.rule.verdict(key)
         opposed = 0
         if own is not None:
-            opposed = sum(n for other, n in self.votes.items() if self.rule.verdict(other) not in (own, None))
-        votes, strongest = self.votes.get(key, 0) if key is not None else 0, [*self.votes][:2]
+            opposed = sum(n for side, n in self._sides.items() if side not in (own, None))
+        votes, strongest = self.votes.get(key, 0) if key is not None else 0, [*islice(self.votes, 2)]
         rival = max((self.votes[other] for other in strongest if other != key), default=0)
-        return self.rule.wins(votes + more, rival, sum(self.votes.values()) + more, opposed)
+        return self.rule.wins(votes + more, rival, self._sides.total() + more, opposed)
+
+    @cached_property
+    def _sides(self) -> Counter[str | None]:
+        """The votes of each verdict, and of all keys without one."""
+        sides = Counter[str | None]()
+        for key, votes in self.votes.items():
+            sides[self.rule.verdict(key)] += votes
+        return sides
 
     def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
         """Tell for each r whether the same key wins.
@@ -117,7 +127,8 @@ class Count(Counted, Generic[Key]):
         holds: Holds = np.zeros(most + 1, bool)
         if self.winner is not None:
             own = np.array([said == self.winner for said in self.keys], np.int64)
-            against = [[said == key for said in self.keys] for key in self.votes if key != self.winner]
+            rivals = (key for key in self.votes if key != self.winner)
+            against = [[said == key for said in self.keys] for key in islice(rivals, 1)]  # the strongest
             if (verdict := self.rule.verdict(self.winner)) is not None:
                 sides = {key: self.rule.verdict(key) for key in self.votes}
                 against.append([said is not None and sides[said] not in (verdict, None) for said in self.keys])
