@@ -55,7 +55,7 @@ class FilledTemplate(PromptTemplate):
     def render(self, **values: str) -> Prompt:
         """Return the template with the values of one call."""
         body, slot = super().render(**values), self.slot
-        asked = {"request": self.request, "leads": self.leads}
+        asked: dict[str, Any] = {"request": self.request, "leads": self.leads}
         filled = {**self.inputs, **{k: v for k, v in values.items() if k not in self.fields}, slot: body.text}
         if not self.as_text:
             return FilledPrompt(body.text, body.context, template=self.template, values=filled, **asked)

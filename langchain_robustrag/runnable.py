@@ -349,8 +349,8 @@ class RobustDocuments(OneRun[Any]):
         """Check the input, isolate the documents, and set up the plan, with what performs it and the question."""
         name = self.document_variable_name
         if not isinstance(inputs, Mapping) or name not in inputs:
-            given = sorted(map(str, inputs)) if isinstance(inputs, Mapping) else type(inputs).__name__
-            raise KeyError(f"the input must be a dict with the documents under {name!r}; got {given}")
+            got = sorted(map(str, inputs)) if isinstance(inputs, Mapping) else type(inputs).__name__
+            raise KeyError(f"the input must be a dict with the documents under {name!r}; got {got}")
         given = with_history_for_prompts({k: v for k, v in inputs.items() if k not in (name, self._trusted_name)})
         question = find_question(inputs, self.question, self.prompt, name)
         for prompt, of_plan in self._asked:

@@ -15,6 +15,7 @@ from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine
 from llama_index.core.chat_engine.types import AgentChatResponse, BaseChatEngine, StreamingAgentChatResponse
 from llama_index.core.llms import LLM
+from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index.core.tools import ToolOutput
@@ -177,7 +178,7 @@ class ReportingChatEngine(BaseChatEngine):
             return super()._get_nodes(message)  # type: ignore[misc, no-any-return]
         self._retrieve_later(message)
         with trusted_retrieval():
-            nodes = self._trusted_retriever.retrieve(message)
+            nodes: list[NodeWithScore] = self._trusted_retriever.retrieve(message)
         for postprocessor in self._node_postprocessors:
             nodes = postprocessor.postprocess_nodes(nodes, query_bundle=QueryBundle(message))
         return nodes
@@ -187,7 +188,7 @@ class ReportingChatEngine(BaseChatEngine):
             return await super()._aget_nodes(message)  # type: ignore[misc, no-any-return]
         self._retrieve_later(message)
         with trusted_retrieval():
-            nodes = await self._trusted_retriever.aretrieve(message)
+            nodes: list[NodeWithScore] = await self._trusted_retriever.aretrieve(message)
         for postprocessor in self._node_postprocessors:
             nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=QueryBundle(message))
         return nodes
@@ -200,13 +201,19 @@ class ReportingChatEngine(BaseChatEngine):
         """True if a conversation holds words of assistants or tools that no trusted source decided.
 
         What an assistant said before the first message of the user is the program's, unless it is an answer of ours.
+        A memory that summarises or extracts puts what it made of answers into messages of its own.
         """
+        if history and getattr(self._stored, "memory_blocks", None):
+            return True
+        keeps = isinstance(self._stored, (ChatMemoryBuffer, Memory))
         asked = False
         for message in history:
             asked |= message.role == MessageRole.USER
             if message.role in (MessageRole.TOOL, MessageRole.FUNCTION):
                 return True
-            if message.role != MessageRole.ASSISTANT or not message.content or message.content in self._told:
+            if message.role == MessageRole.SYSTEM and not keeps:
+                return True
+            if message.role != MessageRole.ASSISTANT or not message.blocks or message.content in self._told:
                 continue
             decided = message.additional_kwargs.get(REPORT, "unknown" if asked else None)
             if decided not in (None, "trusted"):

@@ -116,7 +116,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             with trusted_retrieval():
                 found = self._trusted_retriever.retrieve(query_bundle)
             trusted = self._apply_node_postprocessors(found, query_bundle=query_bundle)
-            response = self._response_synthesizer.synthesize(query_bundle, later, trusted_nodes=trusted)  # type: ignore[arg-type]
+            response = self._response_synthesizer.synthesize(query_bundle, later, trusted_nodes=trusted)
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
@@ -128,7 +128,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             with trusted_retrieval():
                 found = await self._trusted_retriever.aretrieve(query_bundle)
             trusted = await self._async_apply_node_postprocessors(found, query_bundle=query_bundle)
-            response = await self._response_synthesizer.asynthesize(query_bundle, later, trusted_nodes=trusted)  # type: ignore[arg-type]
+            response = await self._response_synthesizer.asynthesize(query_bundle, later, trusted_nodes=trusted)
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 

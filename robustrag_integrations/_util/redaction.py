@@ -136,8 +136,9 @@ def _redacted(error: Exception, secrets: Iterable[str]) -> Exception:
     words = redacted(error.args[0] if error.args and isinstance(error.args[0], str) else str(error), secrets)
     told = redacted(str(error), secrets)
     kept = {name: redacted(v, secrets) if isinstance(v, str) else v for name, v in vars(error).items() if _is_plain(v)}
-    for like in (kind, type(kind.__name__, (kind,), {"__str__": lambda _: told, "__module__": kind.__module__})):
-        made = like.__new__(like)
+    own: Any = type(kind.__name__, (kind,), {"__str__": lambda _: told, "__module__": kind.__module__})
+    for like in (kind, own):
+        made: Exception = like.__new__(like)
         made.args = (words,)
         vars(made).update(kept)
         said = "".join(_said(made))

@@ -274,8 +274,8 @@ class RobustAnswer:
         Of a trusted answer one for all trusted passages: they were read together, and none is known to support it by
         itself. None for an abstention, and for a method that does not ask in isolation.
         """
-        if self._is_trusted:
-            shelf = self.trusted
+        shelf = self.trusted
+        if self._is_trusted and shelf is not None:
             return (Citation(1, None, shelf.passage_ids, shelf.origins, shelf.positions, ()),)
         cited = [g for g in self.groups if g.status == "supports" and g.words and not self.abstained]
         return tuple(

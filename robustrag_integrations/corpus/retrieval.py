@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -160,7 +160,7 @@ class Found:
     ) -> None:
         """Search the trusted documents. The others are those `given`, and with `retrieve` those of the library."""
         self.trusted = None if library.trusted is None else library.trusted.search(question, TRUSTED_PASSAGES)
-        self._search = partial(library.search, question) if retrieve else lambda: []
+        self._search: Callable[[], list[Passage]] = partial(library.search, question) if retrieve else list
         self._given = tuple(given)
         self._others: list[Passage] | None = None
         if self.trusted is None:

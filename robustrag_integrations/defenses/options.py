@@ -35,6 +35,7 @@ class MethodOptions(VoteOptions, total=False):
     silence_request: str | None
     ask_others: bool | None
     when_empty: Literal["fail", "ask_others"] | None
+    word_gate: bool | None
     when_trusted_fails: Literal["raise", "abstain"] | None
     abstains: Callable[[str], bool] | Sequence[str] | None
     quorum: float | None

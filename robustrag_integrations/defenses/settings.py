@@ -42,6 +42,9 @@ class MethodSettings:
     when_empty: Literal["fail", "ask_others"] = setting(
         "fail", "what follows when the trusted retrieval finds nothing: a failure, or the others are asked"
     )
+    word_gate: bool = setting(
+        True, "a reply about trusted passages that has no number, name or word of theirs but the question's has failed"
+    )
     when_trusted_fails: Literal["raise", "abstain"] = setting(
         "raise",
         "what follows when the trusted passages give no answer that can be read: TrustedError, or an abstention",

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.errors import INTERRUPTS, ModelError, RobustRAGError, TrustedError
+from robustrag_integrations._util.errors import INTERRUPTS, ModelError, RobustRAGError, TooFewVotesError, TrustedError
 from robustrag_integrations._util.redaction import in_one_line
 from robustrag_integrations.answers.answer import ANSWERING, Claim, GroupReport, RobustAnswer, TrustedReport
 from robustrag_integrations.answers.determinism import Determinism
@@ -35,6 +35,7 @@ from robustrag_integrations.replies.reading import complete_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.text.abstention import may_begin_phrase, silence_of
 from robustrag_integrations.text.prompts import OBJECT_PROMPT
+from robustrag_integrations.text.shared_words import SharedWords
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def trust_first(
         found: PlanInput = yield Retrieve(others.find, others.afind)
         try:
             answer = yield from relayed(ask_others(found), relay)
-        except RobustRAGError as error:
+        except (ModelError, TooFewVotesError) as error:
             if error.robustness is not None:
                 error.robustness = _beside(error.robustness, shelf)
             raise
@@ -126,13 +127,13 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
     if group.is_empty:
         if settings.when_empty == "ask_others" and not group.passages:
             return _Heard(replace(report, status="empty"))
-        why = (
+        lacks = (
             "they hold nothing to read"
             if group.passages
             else "none was found. A search over documents that are there finds something, so look at its filter; where "
             "it has a threshold, when_empty='ask_others' asks the others"
         )
-        return _Heard(replace(report, status="failed", error=why))
+        return _Heard(replace(report, status="failed", error=lacks))
     template, choices = settings.prompts.trusted, inputs.choices
     if template is None:
         raise ValueError("trusted passages need a prompt: give your PromptSet one, trusted=PromptTemplate(...)")
@@ -142,13 +143,19 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
     phrases = settings.phrases
     shown = choices is None and not _holds_back(inputs)
 
+    words = SharedWords(inputs.query, group.text) if settings.word_gate and choices is None else None
+
     def holds(text: str) -> bool:
-        return may_begin_phrase(text, phrases)
+        """True of what may be silence, or made up: a word that is not complete yet says nothing of that."""
+        said = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
+        return may_begin_phrase(text, phrases) or (words is not None and not words.are_in(said))
 
     [response] = yield Ask((template.render(**values),), "trusted", shown, holds=holds)
     report = replace(report, reply=response.text, truncated=response.truncated)
-    answer, why = complete_answer(response, getattr(settings, "cut_replies", "abstain"))
-    text, choice, said, begun = answer.text or "", None, None, False
+    answer, why = complete_answer(response, getattr(settings, "cut_replies", "abstain"), inputs.limit)
+    text, begun = answer.text or "", False
+    choice: int | None = None
+    said: Literal["silent", "abstains"] | None = None
     if why is None and choices is not None:
         choice = parse_option(text, choices)
         said = None if choice is not None else "silent"
@@ -159,8 +166,13 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
         said = silence_of(text, phrases, inputs.query) or (
             "abstains" if settings.final_abstains(text, inputs.query) else None
         )
+        if said is None and words is not None and not words.may_be_in(text):
+            why = (
+                "the reply has no number, name or word of theirs, so that the model may have made it up; ask a better "
+                "model, or take such replies with word_gate=False"
+            )
         begun = shown and not holds(text)
-        if rest := _rest(said, response, answer, begun) if shown else "":
+        if rest := _rest(said, response, answer, begun) if shown and why is None else "":
             yield Emit(rest)
     if said == "silent" and response.truncated:
         why = (

@@ -66,7 +66,8 @@ def _origin_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
     for group, origin in origins:
         if origin.file_id is not None:
             named.setdefault(origin.name, {}).setdefault(origin.file_id, (group, origin.given))
-    for files in [files for files in named.values() if len({group for group, _ in files.values()}) > 1][:_NAMED]:
+    several = [files for files in named.values() if len({group for group, _ in files.values()}) > 1]
+    for files in several[:_NAMED]:
         file_ids = printable(", ".join(list(files)[:_NAMED]), 200)
         (_, given), *_ = files.values()
         found.append(

@@ -162,12 +162,14 @@ class Buttons:
             raise StateError(f"attack must be one of {', '.join(MODES)}")
         defense = _defense_of(state, await self._models.load(state.model))
         try:
-            attacker = {"corruption_size": size, "attack": mode, "top_k": state.top_k}
-            asked_of = (state.question, state.benign[: state.top_k], state.answer)
+            attacker: dict[str, Any] = {"corruption_size": size, "attack": mode, "top_k": state.top_k}
+            passages = state.benign[: state.top_k]
             trusted = [p for _, p in state.shelves[0]] or None
             choices = _choices_of(state, _task_of(state))
-            limits = {"choices": choices, "max_model_calls": MOST_CALLS}
-            found = await defense.acertify(*asked_of, trusted=trusted, **attacker, **limits)
+            limits: dict[str, Any] = {"choices": choices, "max_model_calls": MOST_CALLS}
+            found = await defense.acertify(
+                state.question, passages, state.answer, trusted=trusted, **attacker, **limits
+            )
         except (ValueError, TypeError) as error:  # such as a model that samples
             raise StateError(str(error)) from error
         yield {"evidence": to_data(h("div", *certificate_parts(found)))}

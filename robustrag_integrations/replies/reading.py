@@ -86,10 +86,12 @@ def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Res
     raise ModelError(f"the final call gave no complete answer: {reason}; {_fix(reason, answer)}{allowed}")
 
 
-def complete_answer(response: Response, cut_replies: CutReplies = "abstain") -> tuple[Response, str | None]:
+def complete_answer(
+    response: Response, cut_replies: CutReplies = "abstain", limit: str | None = None
+) -> tuple[Response, str | None]:
     """Return a reply to the only prompt about trusted passages, its text the answer alone, and why it is no whole one.
 
-    None of the reason if it is; else the reason names the fix.
+    None of the reason if it is; else the reason names the fix, and `limit` the argument that it is about.
     """
     if response.text is None and response.refusal is None:
         return response, f"the call failed: {redacted(response.error or 'no text')}"
@@ -101,7 +103,7 @@ def complete_answer(response: Response, cut_replies: CutReplies = "abstain") -> 
         return answer, f"the model {reason}"
     if reason == _CUT["length"] and cut_replies == "count" and answer.text:
         return replace(answer, text=answer.text + CUT_MARK, note=f"the answer is incomplete: {reason}"), None
-    return answer, None if reason is None else f"{reason}; {_fix(reason, answer)}"
+    return answer, None if reason is None else f"{reason}; {_fix(reason, answer, limit)}"
 
 
 def _fix(reason: str, response: Response, limit: str | None = None) -> str:

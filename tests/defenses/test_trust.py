@@ -221,7 +221,7 @@ def failing(prompt: str) -> str:
 
 FAILURES: dict[str, tuple[Any, list[Any], str]] = {
     "empty reply": (lambda p: "  ", HANDBOOK, "empty"),
-    "cut": (lambda p: Response("The notice period is", finish="length"), HANDBOOK, "max"),
+    "cut": (lambda p: Response("The notice period is", finish="length"), HANDBOOK, "limit of tokens"),
     "cut silence": (lambda p: Response("I don't know", finish="length"), HANDBOOK, "cut"),
     "filtered": (lambda p: Response("4 weeks", finish="content_filter"), HANDBOOK, "filter"),
     "refused": (lambda p: Response("", refusal="no"), HANDBOOK, "refused"),
@@ -230,6 +230,7 @@ FAILURES: dict[str, tuple[Any, list[Any], str]] = {
     "failed": (failing, HANDBOOK, "down"),
     "nothing found": (reader, [], "when_empty"),
     "nothing to read": (reader, [" \n", "\u200b"], "nothing to read"),
+    "made up": (lambda p: "It is three months.", HANDBOOK, "word_gate"),
     "silent of what fits": (lambda p: Response("I don't know", truncated=True), HANDBOOK, "did not fit"),
 }
 
@@ -280,10 +281,56 @@ def test_a_failure_of_the_others_keeps_the_report_of_the_trusted() -> None:
 
 def test_what_was_shown_before_a_failure_is_followed_by_the_abstention() -> None:
     streaming = CallableModel(
-        reader, samples=False, stream_fn=lambda p: iter(["The notice ", "period", Response("", finish="length")])
+        reader, samples=False, stream_fn=lambda p: iter(["It is 4 ", "weeks", Response("", finish="length")])
     )
     pieces = ConsensusAggregation(streaming, when_trusted_fails="abstain").stream(QUESTION, [], trusted=HANDBOOK)
-    assert "".join(pieces).split("\n\n") == ["The notice period", "I don't know"]
+    assert "".join(pieces).split("\n\n") == ["It is 4 weeks", "I don't know"]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "reply", "passes"),
+    [
+        (
+            "What is the rent of Harbour House?",
+            "Harbour House has ten rooms.",
+            "The rent of Harbour House is 1000 yuan.",
+            False,
+        ),
+        ("What is the rent of Harbour House?", "Harbour House has ten rooms.", "It has ten rooms.", True),
+        ("How often is it cleaned?", "It is cleaned every week.", "Weekly", True),
+        ("May I bring a dog?", "Dogs are welcome on Fridays.", "Yes.", True),
+        ("May I bring a dog?", "Dogs are welcome on Fridays.", "Yes, on Fridays.", True),
+        ("Wie lange ist die Frist?", "The notice period is 4 weeks.", "Vier Wochen", True),
+        (
+            "What is the notice period?",
+            "Die Frist beträgt vier Wochen, und sie ist für alle gleich.",
+            "Three months",
+            True,
+        ),
+        ("通知期是多久？", "通知期为四周。", "三个月", True),
+        ("What does it cost?", "The badge is 3 euros.", "3", True),
+        ("What does it cost?", "The badge is 3 euros.", "5", False),
+    ],
+)
+def test_a_reply_without_a_word_of_the_passages_was_made_up(question: str, text: str, reply: str, passes: bool) -> None:
+    defense = ConsensusAggregation(model(lambda p: reply))
+    if passes:
+        for answer in (defense.answer(question, [], trusted=[text]), streamed(defense, question, text)):
+            assert (answer.text, answer.decided_by) == (reply, "trusted")
+    else:
+        with pytest.raises(TrustedError, match="word_gate"):
+            defense.answer(question, [], trusted=[text])
+        with pytest.raises(TrustedError, match="word_gate"):
+            streamed(defense, question, text)
+        allowed = ConsensusAggregation(model(lambda p: reply), word_gate=False).answer(question, [], trusted=[text])
+        assert allowed.text == reply
+
+
+def streamed(defense: Any, question: str, text: str) -> RobustAnswer:
+    pieces = defense.stream(question, [], trusted=[text])
+    assert "".join(pieces) == pieces.answer.text
+    answer: RobustAnswer = pieces.answer
+    return answer
 
 
 # --- streams
@@ -292,11 +339,11 @@ def test_what_was_shown_before_a_failure_is_followed_by_the_abstention() -> None
 def test_a_trusted_answer_streams_once_it_cannot_be_the_phrase() -> None:
     said = ["I ", "don't ", "need ", "to ", "know."]
     streaming = CallableModel(lambda p: "".join(said), samples=False, stream_fn=lambda p: iter(said))
-    assert list(ConsensusAggregation(streaming).stream(QUESTION, Trap(), trusted=HANDBOOK)) == [
+    assert list(ConsensusAggregation(streaming, word_gate=False).stream(QUESTION, Trap(), trusted=HANDBOOK)) == [
         "I don't need", " to", " know.",
     ]  # fmt: skip
     said[:] = ["I don't know", ", but ", "4 weeks ", "is usual."]
-    [whole] = ConsensusAggregation(streaming).stream(QUESTION, Trap(), trusted=HANDBOOK)
+    [whole] = ConsensusAggregation(streaming, word_gate=False).stream(QUESTION, Trap(), trusted=HANDBOOK)
     assert whole == "I don't know, but 4 weeks is usual."
 
 
@@ -398,7 +445,7 @@ def test_a_choice_that_is_no_option_is_a_failure() -> None:
 
 def test_items_of_a_trusted_list_come_in_order_as_claims_without_a_radius() -> None:
     defense = ConsensusAggregation(model(lambda p: "- Tarsk\n- Brezar\n- Meko"), task="list")
-    answer = defense.answer("Which towns?", Trap(), trusted=HANDBOOK)  # type: ignore[arg-type]
+    answer = defense.answer("Which towns?", Trap(), trusted=["From Tarsk to Brezar and Meko."])  # type: ignore[arg-type]
     assert answer.decided_by == "trusted"
     assert [(claim.text, claim.radius) for claim in answer.claims] == [
         ("Tarsk", None),

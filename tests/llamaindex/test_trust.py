@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.memory import ChatSummaryMemoryBuffer
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
@@ -240,3 +241,13 @@ def test_chats_stream_and_are_asked_in_a_loop(kind: Any) -> None:
     assert streamed.metadata["robustrag"]["decided_by"] == "trusted"
     reply = asyncio.run(chat(kind, uploads(3), BADGES).achat(QUESTION))
     assert (str(reply), reply.metadata["robustrag"]["decided_by"]) == ("Berlin", "votes")
+
+
+def test_a_summary_of_untrusted_answers_is_of_unknown_origin() -> None:
+    memory = ChatSummaryMemoryBuffer.from_defaults(llm=FactReader(), token_limit=12)
+    made = chat(RobustContextChatEngine, uploads(5), BADGES, memory=memory)
+    made.chat(QUESTION)
+    made._trusted_retriever = Handbook(HANDBOOK)
+    for _ in range(3):
+        answer = made.chat(QUESTION).metadata.robust_answer
+        assert (answer.decided_by, answer.meets(1)) == ("conversation", False)

@@ -126,7 +126,7 @@ def _vote_of(text: str) -> str:
     while text != before:
         before, text = text, _END.sub("", text)
         for pair in _PAIRS:
-            opening, closing = pair
+            opening, closing = pair[0], pair[1]
             if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening + closing):
                 text = text[len(opening) : -len(closing)].strip()
     return text
