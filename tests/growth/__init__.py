@@ -1,0 +1,1 @@
+"""What takes longer than its input is long: every public function that reads text, on hostile texts of two lengths."""
