@@ -65,6 +65,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     asked.read()
     found = Found(asked.library, args.question)
+    none = "note: no passage shares a word with the question; --embedding finds by meaning, too"
+    if found.trusted is None and not found.passages:
+        complain(none)
     asked.load()
     defense = asked.built()
     try:
@@ -74,8 +77,8 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:  # the question does not fit into the model's window
         raise RobustRAGError(str(error)) from error
     passages = found.passages
-    if not passages:
-        complain("note: no passage shares a word with the question; --embedding finds by meaning, too")
+    if found.trusted is not None and not passages:
+        complain(none)
     if args.json:
         skipped = [{"path": s.path, "reason": s.reason} for s in asked.skipped]
         show_json(ask_report(asked.model.description, answer, passages, skipped))

@@ -38,7 +38,7 @@ def test_every_kind_of_file_has_its_vote(ask, tmp_path: Path) -> None:
     )
     result = ask(QUESTION, "--docs", tmp_path / "a.txt", tmp_path / "b.md", tmp_path, "--json")
     groups = result.data["answer"]["groups"]
-    assert sorted(g["origins"][0] for g in groups) == ["Gazette", "Herald", "a.txt", "b.md", "c.pdf"]
+    assert sorted(g["origins"][0] for g in groups) == ["a.txt", "b.md", "c.pdf", "d.jsonl"]
     assert {g["status"] for g in groups} == {"supports"}
 
 
@@ -193,7 +193,10 @@ def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp
         (["q", "--docs", ".", "--method", "keyword", "--set", "eta=1"], "'keyword' has no eta"),
         (["q", "--docs", ".", "--method", "keyword", "--set", "stop_when_decided=true"], "needs what all sources say"),
         (["q", "--docs", ".", "--set", "wave_size=3"], "requires stop_when_decided=True"),
-        (["q", "--docs", ".", "--min-radius", "1", "--method", "mis"], "min_radius does nothing for --method mis"),
+        (
+            ["q", "--docs", ".", "--min-radius", "1", "--method", "vanilla"],
+            "min_radius does nothing for --method vanilla",
+        ),
         (["q", "--docs", ".", "--top-k", "0"], "not a whole number"),
         (["q", "--docs", ".", "--top-k", "9" * 9999], "not a whole number"),
         (["q", "--docs", ".", "--group-by", " "], "the text is empty"),

@@ -54,7 +54,7 @@ async def test_below_the_quorum_it_raises_with_the_first_cause_and_the_report(ki
     report: Any = vars(caught.value)["robustness"]
     assert (report.abstained, report.radius, report.method, report.query) == (True, 0, "consensus", QUESTION)
     assert [g.status for g in report.groups] == ["failed"] * 5
-    assert "only 0 of 5 sources" in report.warnings[0]
+    assert "only 0 of 5 calls" in report.warnings[0]
     if "langchain" in kind.name:
         engine = kind.engine(
             failing(ConnectionError("down"), on="Guide"), [*truthful()[:3], planted("a", "a"), planted("b", "b")]

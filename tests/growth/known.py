@@ -228,7 +228,8 @@ LEFT_OUT: dict[str, str] = {
         robustrag_integrations.serve.server.ImpatientProtocol
     """,
     _OURS: """
-        robustrag_integrations.cli.demo.plantings_on
+        robustrag_integrations.cli.demo.plantings_on robustrag_integrations.cli.options.model_name
+        robustrag_integrations.models.providers.NamedModel
         robustrag_integrations._util.display.table robustrag_integrations._util.json_values.restored
         robustrag_integrations._util.settings.Setting.check robustrag_integrations._util.settings.settings_in
         robustrag_integrations._util.settings.check_settings

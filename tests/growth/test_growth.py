@@ -1,10 +1,12 @@
 """A page costs what it is long: no public function takes more than three times as long for twice as much hostile text.
 
-`python -m tests.growth` tries more texts, and longer ones.
+`python -m tests.growth` tries more texts, and longer ones. CPU is measured where GROWTH is set in the environment, on
+an idle machine; else it is only held that every public function is called or told of.
 """
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +24,7 @@ def room_of(module: types.ModuleType) -> str:
 
 # Rooms that take long: what is public in them is told of, and `python -m tests.growth` measures it.
 LONG = tuple(f"robustrag_integrations.{room}" for room in ("defenses", "evaluation", "models", "serve"))
+MEASURED = bool(os.environ.get("GROWTH"))
 ROOMS = sorted({room_of(module) for module in modules()})
 
 
@@ -32,7 +35,7 @@ def test_hostile_texts_cost_what_they_are_long(room: str, tmp_path: Path, monkey
         if room_of(module) == room:
             functions, unsaid = covered(module)
             assert not unsaid, "say in tests/growth/known.py how these are called, or why they are left out"
-            measured = () if room in LONG else functions
+            measured = functions if MEASURED and room not in LONG else ()
             assert [str(found) for function in measured for found in steep(function)] == []
 
 
@@ -49,6 +52,7 @@ def module_of(**functions: object) -> types.ModuleType:
     return module
 
 
+@pytest.mark.skipif(not MEASURED, reason="measures CPU; set GROWTH=1")
 def test_a_quadratic_function_is_found_and_a_new_one_is_called_or_told_of() -> None:
     def growing(text: str) -> int:
         return sum(text.count("(", place) for place in range(0, len(text), 10))
