@@ -229,6 +229,7 @@ LEFT_OUT: dict[str, str] = {
     """,
     _OURS: """
         robustrag_integrations.cli.demo.plantings_on robustrag_integrations.cli.options.model_name
+        robustrag_integrations.cli.options.named_model
         robustrag_integrations.models.providers.NamedModel
         robustrag_integrations._util.display.table robustrag_integrations._util.json_values.restored
         robustrag_integrations._util.settings.Setting.check robustrag_integrations._util.settings.settings_in
