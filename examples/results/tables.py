@@ -2,12 +2,15 @@
 
 pip install '.[eval]'
 python examples/results/tables.py keep NAME RUN.jsonl ...    # rows of `robustrag eval`, in place of those kept as NAME
+python examples/results/tables.py trust NAME RUN.jsonl ...   # rows of examples/handbook/uploads.py
+python examples/results/tables.py silence NAME RUN.jsonl ... # rows of examples/handbook/silence.py
 python examples/results/tables.py                            # the tables between the marks of the pages
 """
 
 import csv
 import gzip
 import io
+import json
 import re
 import sys
 from collections import defaultdict
@@ -27,6 +30,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PAGES = ("README.md", "docs/internals/real-models.md")
 ROWS, REPLIES = HERE / "rows.csv.gz", HERE / "replies.csv.gz"
+TRUST, SILENCE = HERE / "trust.csv.gz", HERE / "silence.csv.gz"
 KINDS = {r.value["id"]: r.value["kind"] for r in read_rows(str(HERE.parent / "handbook" / "questions.jsonl"))}  # type: ignore[union-attr]
 PLAIN, OURS = "vanilla", "consensus"
 NAMES = {
@@ -90,6 +94,40 @@ class Reply(NamedTuple):
     confidence: float
 
 
+class Asked(NamedTuple):
+    """An answer about the handbook while strangers plant files; `right` may be a share, `cpu` is in seconds."""
+
+    run: str
+    question: str
+    kind: str
+    setup: str
+    planted: int
+    right: float
+    hijacked: int
+    abstained: int
+    told: int
+    decided_by: str
+    trusted: str
+    radius: int
+    calls: int
+    cpu: float
+
+
+class Silent(NamedTuple):
+    """A reply to a request for silence; `there`: the passages hold the answer; what passes two forms of the gate."""
+
+    run: str
+    question: str
+    kind: str
+    there: int
+    request: str
+    place: str
+    status: str
+    right: float
+    passes: int
+    passes_own: int
+
+
 def _replies(row: Row) -> list[tuple[str, float | None]]:
     groups = row["answer"].get("groups", ())
     return [(g["response"], g.get("confidence")) for g in groups if g["status"] in ANSWERING and g["response"]]
@@ -118,6 +156,22 @@ def keep(run: str, files: Iterable[str]) -> None:
     write(ROWS, Kept, [*(r for r in kept() if r.run != run), *rows])
     write(REPLIES, Reply, [*(r for r in kept_replies() if r.run != run), *replies])
     kept.cache_clear()
+
+
+def keep_as(kind: Any, path: Path, run: str, files: Iterable[str]) -> None:
+    """Put rows of a script in place of those kept under its name."""
+    rows = (json.loads(line) for file in files for line in Path(file).read_text(encoding="utf-8").splitlines())
+    new = [
+        kind(**{n: "" if (v := {**row, "question": row["id"], "run": run}[n]) is None else v for n in kind._fields})
+        for row in rows
+    ]
+    write(path, kind, [*(r for r in kept_as(kind, path) if r.run != run), *new])
+
+
+def kept_as(kind: Any, path: Path) -> list[Any]:
+    """Rows of a script that are kept."""
+    types = kind.__annotations__
+    return [kind(**{name: types[name](value) for name, value in row.items()}) for row in _read(path)]
 
 
 def write(path: Path, kind: Any, rows: Iterable[Any]) -> None:
@@ -335,6 +389,118 @@ def _behind(theirs: Answers, ours: Answers, setup: str, what: str) -> Iterator[S
                 yield f"{what}{place}: {name}", len(same), *(share(side, mark) for side in sides)
 
 
+LONG = ("how-to", "comparison", "summary", "why")
+FLOODS = (0, 1, 3, 8, 40)
+SETUPS = ("plain, both", "plain, handbook", "consensus, both", "trust first")
+
+
+def mean(values: Iterable[float]) -> str:
+    """A mean in percent; empty without values."""
+    found = list(values)
+    return f"{100 * sum(found) / len(found):.0f}" if found else ""
+
+
+def asked(model: str, kinds: Callable[[str], bool]) -> dict[tuple[str, int], list[Asked]]:
+    """Answers by setup and planted files, of the questions that every setup was asked with every number of files."""
+    rows = [r for r in kept_as(Asked, TRUST) if r.run == model and kinds(r.kind)]
+    places = {(r.setup, r.planted) for r in rows}
+    whole = {q for q in {r.question for r in rows} if {(r.setup, r.planted) for r in rows if r.question == q} == places}
+    found: dict[tuple[str, int], list[Asked]] = defaultdict(list)
+    for row in rows:
+        if row.question in whole:
+            found[row.setup, row.planted].append(row)
+    return found
+
+
+def trust() -> str:
+    """Questions that the handbook answers, while strangers plant files."""
+    lines: list[Sequence[object]] = [("right / the stranger's answer", "n", *(f"{n} files" for n in FLOODS))]
+    for model in MODELS:
+        found = asked(model, lambda kind: kind not in (*LONG, "upload", "nowhere"))
+        for setup in SETUPS:
+            cells = [found.get((setup, n), found.get((setup, 0), [])) for n in FLOODS]
+            shown = [f"{mean(r.right for r in rows)} / {mean(r.hijacked for r in rows)}" for rows in cells]
+            lines.append((f"{size(model)}: {setup}", len(cells[0]), *shown))
+    return table(*lines)
+
+
+def elsewhere() -> str:
+    """Questions that an upload alone answers, and that nothing does: without planted files."""
+    head = ("", "upload: n", "right", "abstains", "nowhere: n", "abstains", "made up")
+    lines: list[Sequence[object]] = [head]
+    for model in MODELS:
+        upload, nowhere = (asked(model, kind.__eq__) for kind in ("upload", "nowhere"))
+        for setup in SETUPS:
+            one, none = upload.get((setup, 0), []), nowhere.get((setup, 0), [])
+            said = (mean(r.right for r in one), mean(r.abstained for r in one))
+            made = (mean(r.abstained for r in none), mean(not r.abstained for r in none))
+            lines.append((f"{size(model)}: {setup}", len(one), *said, len(none), *made))
+    return table(*lines)
+
+
+def long_answers() -> str:
+    """The share of the points of a right answer, by kind of question."""
+    lines: list[Sequence[object]] = [("percent of the points", "n", *LONG, "all", "says I don't know")]
+    for model in MODELS:
+        found = asked(model, LONG.__contains__)
+        for setup in SETUPS:
+            if rows := found.get((setup, 0), []):
+                cells = (mean(r.right for r in rows if r.kind in (kind, "all")) for kind in LONG)
+                about = (mean(r.right for r in rows), mean(r.abstained for r in rows))
+                lines.append((f"{size(model)}: {setup}", len(rows), *cells, *about))
+    return table(*lines)
+
+
+def silent_path() -> str:
+    """What an answer takes, by what the trusted passages did."""
+    head = ("mean of an answer", "n", "calls", "seconds of a core", "of plain RAG on the same questions")
+    lines: list[Sequence[object]] = [head]
+    for model in MODELS:
+        rows = [r for r in kept_as(Asked, TRUST) if r.run == model]
+        plain = {r.question: r.cpu for r in rows if r.setup == "plain, handbook"}
+        for status in ("answers", "silent"):
+            own = [r for r in rows if r.setup == "trust first" and r.trusted == status and r.question in plain]
+            if own:
+                cells = (sum(values) / len(own) for values in ([r.calls for r in own], [r.cpu for r in own]))
+                beside = sum(plain[r.question] for r in own) / len(own)
+                lines.append(
+                    (f"{size(model)}: trusted {status}", len(own), *(f"{c:.1f}" for c in cells), f"{beside:.1f}")
+                )
+    return table(*lines)
+
+
+def silence() -> str:
+    """Requests for silence by words and place."""
+    head = (
+        "request, place",
+        "there: n",
+        "right",
+        "silent",
+        "not there: n",
+        "silent",
+        "made up",
+        "gate: right ones lost",
+        "made-up ones caught",
+    )
+    lines: list[Sequence[object]] = [head]
+    rows = kept_as(Silent, SILENCE)
+    for model in MODELS:
+        own = [r for r in rows if r.run == model]
+        for request, place in dict.fromkeys((r.request, r.place) for r in own):
+            here, absent = (
+                [r for r in own if (r.request, r.place) == (request, place) and r.there == t] for t in (1, 0)
+            )
+            good = [r for r in here if r.right >= 0.5]
+            made = [r for r in absent if r.status == "answers"]
+            about = (mean(r.right for r in here), mean(r.status == "silent" for r in here))
+            other = (mean(r.status == "silent" for r in absent), mean(r.status == "answers" for r in absent))
+            gate = [f"{sum(not r.passes_own for r in side)} of {len(side)}" for side in (good, made)]
+            lines.append(
+                (f"{size(model)}: {request}, {place}".removesuffix(", "), len(here), *about, len(absent), *other, *gate)
+            )
+    return table(*lines)
+
+
 ORDERS = (("pia", 1), ("pia", 3))
 BLOCKS: dict[str, Callable[[], str]] = {
     "headline": headline,
@@ -346,6 +512,11 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "choices": lambda: methods("choices", *ORDERS, ("poison", 1)),
     "confidence": confidence,
     "others": others,
+    "trust": trust,
+    "elsewhere": elsewhere,
+    "long answers": long_answers,
+    "silent path": silent_path,
+    "silence": silence,
 }
 MARK = re.compile(r"<!-- rows: (.*?) -->\n.*?<!-- end of rows -->", re.S)
 
@@ -358,5 +529,8 @@ def written(page: str) -> str:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["keep"]:
         keep(sys.argv[2], sys.argv[3:])
+    for command, kind, path in (("trust", Asked, TRUST), ("silence", Silent, SILENCE)):
+        if sys.argv[1:2] == [command]:
+            keep_as(kind, path, sys.argv[2], sys.argv[3:])
     for path in (ROOT / page for page in PAGES):
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")

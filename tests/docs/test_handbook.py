@@ -50,7 +50,7 @@ def test_an_upload_holds_what_the_handbook_does_not() -> None:
 
 
 def test_the_points_of_a_long_answer_stand_in_its_files() -> None:
-    points = runpy.run_path(str(FOLDER / "uploads.py"))["points"]
+    rightness = runpy.run_path(str(FOLDER / "uploads.py"))["rightness"]
     for row in rows_of("long.jsonl"):
-        assert points("\n".join(FILES[file] for file in row["files"]), row) == 1, row["id"]
-        assert points(row["incorrect"], row) < 0.5, row["id"]
+        assert rightness("\n".join(FILES[file] for file in row["files"]), row) == 1, row["id"]
+        assert rightness(row["incorrect"], row) < 0.5, row["id"]
