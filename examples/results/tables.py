@@ -414,13 +414,16 @@ def asked(model: str, kinds: Callable[[str], bool]) -> dict[tuple[str, int], lis
 
 def trust() -> str:
     """Questions that the handbook answers, while strangers plant files."""
-    lines: list[Sequence[object]] = [("right / the stranger's answer", "n", *(f"{n} files" for n in FLOODS))]
+    lines: list[Sequence[object]] = [("right / the stranger's answer", "n", *(f"{n} planted" for n in FLOODS))]
     for model in MODELS:
         found = asked(model, lambda kind: kind not in (*LONG, "upload", "nowhere"))
         for setup in SETUPS:
-            cells = [found.get((setup, n), found.get((setup, 0), [])) for n in FLOODS]
-            shown = [f"{mean(r.right for r in rows)} / {mean(r.hijacked for r in rows)}" for rows in cells]
-            lines.append((f"{size(model)}: {setup}", len(cells[0]), *shown))
+            unplanted = found.get((setup, 0), [])
+            still = unplanted if setup == "plain, handbook" else []  # strangers' files are not read
+            cells = [found.get((setup, n), still) for n in FLOODS]
+            shown = [f"{mean(r.right for r in c)} / {mean(r.hijacked for r in c)}" * bool(c) for c in cells]
+            if unplanted:
+                lines.append((f"{size(model)}: {setup}", len(unplanted), *shown))
     return table(*lines)
 
 
@@ -434,7 +437,8 @@ def elsewhere() -> str:
             one, none = upload.get((setup, 0), []), nowhere.get((setup, 0), [])
             said = (mean(r.right for r in one), mean(r.abstained for r in one))
             made = (mean(r.abstained for r in none), mean(not r.abstained for r in none))
-            lines.append((f"{size(model)}: {setup}", len(one), *said, len(none), *made))
+            if one or none:
+                lines.append((f"{size(model)}: {setup}", len(one), *said, len(none), *made))
     return table(*lines)
 
 
@@ -452,20 +456,20 @@ def long_answers() -> str:
 
 
 def silent_path() -> str:
-    """What an answer takes, by what the trusted passages did."""
-    head = ("mean of an answer", "n", "calls", "seconds of a core", "of plain RAG on the same questions")
-    lines: list[Sequence[object]] = [head]
+    """What an answer takes, by what the trusted passages did, without planted files."""
+    lines: list[Sequence[object]] = [("mean of an answer", "n", "calls", "seconds of a core")]
     for model in MODELS:
-        rows = [r for r in kept_as(Asked, TRUST) if r.run == model]
-        plain = {r.question: r.cpu for r in rows if r.setup == "plain, handbook"}
-        for status in ("answers", "silent"):
-            own = [r for r in rows if r.setup == "trust first" and r.trusted == status and r.question in plain]
+        rows = [r for r in kept_as(Asked, TRUST) if r.run == model and r.planted == 0]
+        for name, setup, status in (
+            ("plain RAG over the handbook", "plain, handbook", ""),
+            ("trust first, the handbook answers", "trust first", "answers"),
+            ("trust first, silent", "trust first", "silent"),
+            ("consensus over both", "consensus, both", ""),
+        ):
+            own = [r for r in rows if (r.setup, r.trusted) == (setup, status)]
             if own:
                 cells = (sum(values) / len(own) for values in ([r.calls for r in own], [r.cpu for r in own]))
-                beside = sum(plain[r.question] for r in own) / len(own)
-                lines.append(
-                    (f"{size(model)}: trusted {status}", len(own), *(f"{c:.1f}" for c in cells), f"{beside:.1f}")
-                )
+                lines.append((f"{size(model)}: {name}", len(own), *(f"{cell:.1f}" for cell in cells)))
     return table(*lines)
 
 
