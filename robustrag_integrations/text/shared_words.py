@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robustrag_integrations._util.normalise import plain_words
-from robustrag_integrations.text.languages import language_of, stop_words
+from robustrag_integrations.text.languages import VERDICTS, language_of, stop_words
 
 _LOOKED_AT = 200_000  # characters of the passages
 _STEM = 4  # letters that two forms of a word share, as "weekly" and "weeks" do
@@ -13,7 +13,8 @@ _UNSPACED = frozenset({"zh", "ja", "th"})
 class SharedWords:
     """The words of some passages, against which replies to a question about them are held.
 
-    The words of the question are left out, as a reply repeats them whether it was read or made up; and small words.
+    The words of the question are left out, as a reply repeats them whether it was read or made up; so are small words
+    and a yes or no, which the passages say in other words.
     Nothing is told of another language than the question's, nor of one that is written without spaces.
     """
 
@@ -22,7 +23,7 @@ class SharedWords:
         language = language_of(question)
         self._is_told = language == language_of(read) and language is not None and language not in _UNSPACED
         self._language = language
-        self._left_out = frozenset(plain_words(question).split()) | stop_words(language or "")
+        self._left_out = frozenset(plain_words(question).split()) | stop_words(language or "") | VERDICTS
         self._known = frozenset(map(_stem, plain_words(read).split())) if self._is_told else frozenset()
 
     def may_be_in(self, reply: str) -> bool:

@@ -300,6 +300,15 @@ def test_what_was_shown_before_a_failure_is_followed_by_the_abstention() -> None
         ("How often is it cleaned?", "It is cleaned every week.", "Weekly", True),
         ("May I bring a dog?", "Dogs are welcome on Fridays.", "Yes.", True),
         ("May I bring a dog?", "Dogs are welcome on Fridays.", "Yes, on Fridays.", True),
+        *(
+            (
+                "Does the warranty cover damage by lightning?",
+                "The batteries are not covered by the warranty. Damage that lightning has done is.",
+                reply,
+                True,
+            )
+            for reply in ("Yes", "No.", "Yes, it does.")
+        ),
         ("Wie lange ist die Frist?", "The notice period is 4 weeks.", "Vier Wochen", True),
         (
             "What is the notice period?",
