@@ -51,7 +51,7 @@ test-lowest:
 	$(INSTALL) .venv-langchain $(LOWEST) langchain-core==1.4.0 langchain==1.3.1 langchain-classic==1.0.7 \
 		langchain-tests==1.0.0 langgraph==1.2.0
 	$(call tests,.venv-langchain/bin/python,tests/contract tests/langchain)
-	$(INSTALL) .venv-llamaindex $(LOWEST) llama-index-core==0.14.0
+	$(INSTALL) .venv-llamaindex $(LOWEST) llama-index-core==0.14.20
 	$(call tests,.venv-llamaindex/bin/python,tests/contract tests/llamaindex)
 
 # Every snippet and every example with what its install line names, and nothing else (tests/installs).
