@@ -50,12 +50,14 @@ def results(demonstrated: Result) -> dict[tuple[str, str], dict]:
     return {(r["attack"], r["method"]): r for r in demonstrated.data["results"]}
 
 
-def test_vanilla_is_fooled_by_both_attacks_and_the_defences_are_not(demo) -> None:
+def test_plain_rag_is_fooled_by_every_attack_votes_by_many_uploads_and_trust_first_by_none(demo) -> None:
     seen = results(demo("--json"))
-    assert len(seen) == 3 * 4
-    for (attack, defense), result in seen.items():
-        assert result["hijacked"] == (defense == "vanilla" and attack != "none")
-        assert result["correct"] == (not result["hijacked"])
+    assert len(seen) == 4 * 5
+    for (attack, method), result in seen.items():
+        fooled = attack != "none" if method == "vanilla" else attack == "8 uploads" and method != "trust first"
+        assert result["hijacked"] == fooled
+        assert result["correct"] == (not fooled)
+        assert result["decided_by"] == "trusted" or method != "trust first"
     assert seen["prompt injection", "voting"]["radius"] == 3
 
 
@@ -77,8 +79,8 @@ def test_texts_are_planted_one_after_the_other_and_the_promise_stands_beside_wha
     shown = demo(*("--poison", lie) * 6)
     rows = {line.split("  ")[0]: line for line in shown.out.splitlines() if line.startswith(("none", "your"))}
     assert [*rows] == ["none", "your text", *(f"your first {n} texts" for n in range(2, 7))]
-    assert "right, radius 4" in rows["none"].rpartition("  ")[2]
-    assert rows["your first 6 texts"].count("HIJACKED") == 3  # all but keyword aggregation
+    assert re.split("  +", rows["none"].strip())[-2:] == ["right, radius 4", "right, trusted"]
+    assert rows["your first 6 texts"].count("HIJACKED") == 3  # all but keyword aggregation and trust first
     told = " ".join(shown.out.split())
     assert "Without an attack consensus has radius 4: it promises to stand 4 planted sources." in told
     assert "Try next: --poison" in told  # what fools the bundled reader is suggested for it alone
@@ -129,7 +131,8 @@ def test_the_bundled_reader_shows_what_the_defences_are_for(command) -> None:
     except FileNotFoundError:
         pytest.skip("the reader has not been trained yet")
     seen = [r for seed in range(2) for r in command("demo", "--json", "--seed", seed).data["results"]]
-    attacked = [r for r in seen if r["attack"] != "none"]
+    assert all(r["correct"] for r in seen if r["method"] == "trust first")
+    attacked = [r for r in seen if r["attack"] not in ("none", "8 uploads") and r["method"] != "trust first"]
     vanilla = [r["hijacked"] for r in attacked if r["method"] == "vanilla"]
     defended = [r["hijacked"] for r in attacked if r["method"] != "vanilla"]
     assert {r["method"] for r in attacked} == {"vanilla", "keyword", "decoding", "voting", "consensus"}
@@ -175,7 +178,8 @@ def test_every_suggestion_does_what_it_promises(command, reader) -> None:
         if promise.startswith(("another question", "another lie")):
             assert (data["question"] not in first_question) == promise.startswith("another question")
             assert all(plain)
-            assert all(r["correct"] and r["radius"] >= 1 for r in attacked)
+            assert all(r["correct"] and r["radius"] >= 1 for r in attacked if r["attack"] != "8 uploads")
+            assert all(r["correct"] for (_, name), r in did.items() if name == "trust first")
         elif promise.startswith("an order of your own, from two sources"):
             assert plain[-1]
             assert all(r["correct"] for r in attacked)

@@ -32,12 +32,14 @@ def nodes(source: Source) -> None:
     """Every node ends up in one group with its text; whatever it says about itself gains no votes."""
     given = [_node(source) for _ in range(source.below(5))]
     by: Any = source.pick(
-        ("origin", "passage", "site_name", lambda n: n.node.metadata["site"], lambda n: n.node.metadata)
+        ("origin", "passage", "site_name", lambda p: p.metadata["site"], lambda p: p.metadata.get("site"))
     )
     try:
         grouped = group_nodes(given, by)
-    except ValueError as error:  # an entry that no passage has is a mistake of whoever asks
+    except ValueError as error:  # an entry that no passage has, or a function that fails on all of them
         if by == "site_name" and "no passage has an entry of that name" in str(error):
+            return
+        if callable(by) and given and "raises for every passage" in str(error):
             return
         raise
     held = [p for group in grouped for p in group.passages]
