@@ -13,6 +13,7 @@ from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.corpus.documents import needed
 from robustrag_integrations.grouping.passages import ORIGIN, GroupBy, Passage, passage_keys
 from robustrag_integrations.grouping.quotas import choose
+from robustrag_integrations.text.languages import ABOUT_THE_TEXT, language_of, stop_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,10 +82,13 @@ class BM25Index(Index):
             self._index.index(words, show_progress=False)
 
     def ranking(self, query: str) -> Sequence[int]:
-        """Return the places of the passages that share words with the query."""
+        """Return the places of the passages that share words with the query, stop words aside if it has others."""
         import numpy as np
 
-        words = [w for w in self._words([query])[0] if w in self._vocabulary] if self._vocabulary else []
+        [asked] = self._words([query])
+        small = stop_words(language_of(query) or "en") - ABOUT_THE_TEXT
+        words = [w for w in asked if w not in small] or asked
+        words = [w for w in words if w in self._vocabulary]
         scores = self._index.get_scores(words) if words else np.zeros(0)
         order: list[int] = np.argsort(-scores, kind="stable")[: np.count_nonzero(scores > 0)].tolist()
         return order

@@ -202,6 +202,23 @@ def test_the_passage_that_shares_the_rarest_words_comes_first() -> None:
     assert found(corpus.search("mill", 1)) == "0"
 
 
+@pytest.mark.parametrize(
+    ("query", "text", "other"),
+    [
+        ("Who runs the mill?", "The mill belongs to Ada.", "Who we are and how to reach us: who does what."),
+        ("How do I renew my card?", "Cards: renew them at the desk.", "How do I do what I do? How I do it."),
+        (
+            "Wie kann ich den Ausweis verlängern?",
+            "Ausweis verlängern: am Tresen.",
+            "Wie wir sind und was ich kann.",
+        ),
+    ],
+)
+def test_small_words_find_nothing_beside_others(query: str, text: str, other: str) -> None:
+    assert [p.text for p in BM25Index([Passage(other), Passage(text)]).search(query, 5)] == [text]
+    assert BM25Index([Passage(other)]).search("Who?" if "Who" in other else other, 5)  # alone they do
+
+
 @pytest.mark.parametrize("query", ["zebra", "the of and", "", "?!", "\x00\x1b[2J", "\ud83d"])
 def test_a_query_that_shares_no_word_finds_nothing(query: str) -> None:
     assert index("the mill", "a boat").search(query, 5) == []
