@@ -1,4 +1,4 @@
-"""A program that extracts the text of one file, and may be killed at any moment (`reading` runs it).
+"""A program that extracts the texts of files, and may be killed at any moment (`reading` runs it).
 
 It skips this package's own beginning, which takes longer to import than most files take to read.
 """
@@ -17,15 +17,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-READ, NOT_READ = b"+", b"-"  # of a reply: then strings left out, a line break and the text; or the error
-KINDS = {"pdf": "a PDF", "html": "a web page", "docx": "a Word file"}  # each read by its module here
+READ, NOT_READ = b"+", b"-"  # of a reply: then its length, strings left out and the text, or the error
+KINDS = {  # what each is called, and what reads it
+    "pdf": ("a PDF", "pdf_text.text_of"),
+    "html": ("a web page", "html_text.text_of"),
+    "docx": ("a Word file", "docx_text.text_of"),
+    "text": ("a text file", "plain_text.text_of"),
+    "markdown": ("a Markdown file", "plain_text.markdown_of"),
+    "jsonl": ("a JSONL file", "plain_text.rows_of"),
+}
 _PACKAGE = "robustrag_integrations"
 # Libraries that others load where they are installed: half of the time of a small page, and other guesses at encodings.
 _LEFT_OUT = ("soupsieve", "charset_normalizer", "chardet", "cchardet", "html5lib")
 
 
 def main() -> None:
-    """Read kind, limits and file from standard input, and write the text or the error."""
+    """Read requests from standard input, each with a file behind it, and write a reply to each."""
     sys.path[:] = json.loads(sys.argv[1])
     folder = Path(__file__).parent
     for name, place in ((_PACKAGE, folder.parent), (f"{_PACKAGE}.corpus", folder)):
@@ -35,29 +42,37 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is not a reply
     sys.setrecursionlimit(10_000)  # elements within each other
-    asked = json.loads(sys.stdin.buffer.readline())
-    data = sys.stdin.buffer.read()
-    _limit(asked["limits"]["seconds"], asked["limits"]["memory"])
-    mark, text = reply(asked, data)
-    out.write(mark + text.encode("utf-8", "surrogatepass"))
-    out.close()
+    while line := sys.stdin.buffer.readline():
+        asked = json.loads(line)
+        data = sys.stdin.buffer.read(asked["size"])
+        _limit(asked["limits"]["seconds"], asked["limits"]["memory"])
+        mark, text = reply(asked, data)
+        written = text.encode("utf-8", "surrogatepass")
+        out.write(b"%s%d\n%s" % (mark, len(written), written))
+        out.flush()
 
 
 def reply(asked: Mapping[str, Any], data: bytes) -> tuple[bytes, str]:
     """Return what is written of a file, `asked` for by kind, limits and whether hidden text is read."""
     limited = import_module(f"{_PACKAGE}.corpus.limits")
-    reader = import_module(f"{_PACKAGE}.corpus.{asked['kind']}_text")
+    called, reader = KINDS[asked["kind"]]
+    module, function = reader.split(".")
+    read = getattr(import_module(f"{_PACKAGE}.corpus.{module}"), function)
     try:
-        text, left_out = reader.text_of(data, limited.FileLimits(**asked["limits"]), hidden=asked["hidden"])
+        text, left_out = read(data, limited.FileLimits(**asked["limits"]), hidden=asked["hidden"])
+        if not asked["hidden"]:
+            text, invisible = import_module(f"{_PACKAGE}.corpus.markup").without_invisible(text)
+            left_out += invisible
         return READ, f"{left_out}\n{text}"
     except limited.FileError as error:
         return NOT_READ, str(error)
     except Exception as error:  # a hostile file may raise nearly anything inside the parser
         reason = str(error)[:120] or type(error).__name__
-        return NOT_READ, f"is not {KINDS[asked['kind']]} that can be read ({reason}); save it anew"
+        return NOT_READ, f"is not {called} that can be read ({reason}); save it anew"
 
 
 def _limit(seconds: float, memory: int) -> None:
+    """Limit the time from now on, and the memory of all."""
     try:
         import resource
     except ImportError:  # no such limits on this system
@@ -71,7 +86,7 @@ def _limit(seconds: float, memory: int) -> None:
     )
     for kind, most in wanted:
         with suppress(OSError, ValueError):  # a system may refuse, or already allow less
-            resource.setrlimit(kind, (most, most))
+            resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
 
 
 if __name__ == "__main__":

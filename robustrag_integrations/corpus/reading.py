@@ -4,9 +4,10 @@ A folder may be somebody else's, who changes it while it is read: everything bel
 folder, name by name. No link is followed, no pipe is waited for, and whether it is a plain file is asked of what was
 opened. What goes wrong with a file below a folder is skipped and said, never raised.
 
-Each PDF, web page and Word file is read in a fresh process with little time and memory, which runs `extract.py`, gets
-the limits and the file on its standard input, and replies on its standard output: nothing is unpickled, and no file
-meets what another one left behind.
+Files are read in a process with little time and memory, which runs `extract.py`, gets the limits and the file on its
+standard input, and replies on its standard output: nothing is unpickled. Each PDF, web page and Word file has a fresh
+one, so that none meets what another one left in a library. Text, Markdown and JSONL files, which this package parses,
+share one, which takes longer to start than to read most of them.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from itertools import islice
+from typing import IO, Any, cast
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
@@ -27,24 +31,22 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.corpus import extract
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, needed
 from robustrag_integrations.corpus.limits import FileError, FileLimits
-from robustrag_integrations.corpus.markup import without_hidden, without_invisible
 from robustrag_integrations.grouping.origins import names_in, origin_named
 
-SUFFIXES = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".xhtml", ".docx", ".pdf", ".jsonl")
+_KINDS = {
+    ".txt": "text", ".text": "text", ".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html",
+    ".xhtml": "html", ".docx": "docx", ".pdf": "pdf", ".jsonl": "jsonl",
+}  # fmt: skip
+SUFFIXES = tuple(_KINDS)
 MOST_FILES = 100_000  # of a folder, and of all together
 DEEPEST = 64  # folders within each other
 LONGEST_PATH = 4096  # bytes
 LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
-MOST_ROWS = 500_000  # of one JSONL file
-LONGEST_ROW = 8 << 20  # characters of one row, which may take twenty times the memory once parsed
 MOST_NAMED = 100  # files of other kinds in folders; further ones are counted
-_MARKUP = (".md", ".markdown", ".jsonl")  # whose texts are shown as pages
-_EXTRACTED = {".pdf": "pdf", ".html": "html", ".htm": "html", ".xhtml": "html", ".docx": "docx"}  # to kinds
 _LIBRARIES = {"pdf": ("pypdf",), "html": ("bs4", "lxml", "markdownify"), "docx": ("docx",)}
 
-# The limits of what is extracted grow with a file's size, so that a small one cannot cost much. Honest ones take a
-# tenth of them.
+# The limits grow with a file's size, so that a small one cannot cost much. Honest ones take a tenth of them.
 MOST_PAGES = 10_000
 LARGEST_TEXT = 32 * 1024 * 1024  # characters of any file, as it may be compressed
 _TEXT = 1024 * 1024  # characters for a file of no size,
@@ -89,8 +91,9 @@ def read_documents(paths: Iterable[str], *, hidden_text: bool = False) -> Readin
     """
     given = list(dict.fromkeys(paths))
     reader = _Reader(given, hidden_text)
-    for path in given:
-        reader.add(path)
+    with closing(reader):
+        for path in given:
+            reader.add(path)
     if not any(d.text.strip() for d in reader.documents):
         why = f" (skipped: {reader.skipped[0].reason})" if reader.skipped else ""
         raise CorpusError(f"no text in {', '.join(given)}; {', '.join(SUFFIXES)} are read{why}")
@@ -131,6 +134,11 @@ class _Reader:
         self._files: set[str] = set()
         self._bytes = 0
         self._lost = 0.0  # seconds
+        self._process = _Process()
+
+    def close(self) -> None:
+        """End the process that texts were read in."""
+        self._process.close()
 
     def add(self, path: str) -> None:
         """Read a file or folder that the user named."""
@@ -233,20 +241,9 @@ class _Reader:
         if len(data) > LARGEST_FILE:
             raise CorpusError(f"{file.label} is larger than {LARGEST_FILE >> 20} MiB; split it into smaller files")
         self._bytes += len(data)
-        path, left_out = file.path.lower(), 0
-        if path.endswith(".jsonl"):
-            documents = self._rows(_text(data, file), file)
-        else:
-            kind = _EXTRACTED.get(os.path.splitext(path)[1])
-            text, left_out = self._extracted(data, kind, file) if kind else (_text(data, file), 0)
-            documents = [file.document(text, file.name)]
-        if not self._hidden_text:
-            for place, document in enumerate(documents):
-                text, invisible = without_invisible(document.text)
-                text, hidden = without_hidden(text) if path.endswith(_MARKUP) else (text, 0)
-                documents[place] = replace(document, text=text)
-                left_out += invisible + hidden
-        return documents, left_out
+        kind = next(kind for ending, kind in _KINDS.items() if file.path.lower().endswith(ending))
+        text, left_out = self._extracted(data, kind, file)
+        return self._rows(text, file) if kind == "jsonl" else [file.document(text, file.name)], left_out
 
     def _extracted(self, data: bytes, kind: str, file: _File) -> tuple[str, int]:
         base, began = _SECONDS if self._lost < _SECONDS_LOST else _SECONDS_AFTERWARDS, time.monotonic()
@@ -254,7 +251,9 @@ class _Reader:
         characters = min(LARGEST_TEXT, _TEXT + _TEXT_PER_BYTE * len(data))
         limits = FileLimits(seconds, characters, MOST_PAGES, _MEMORY)
         try:
-            return text_in_process(data, kind, limits, hidden=self._hidden_text)
+            if kind in _LIBRARIES:
+                return text_in_process(data, kind, limits, hidden=self._hidden_text)
+            return self._process.text_of(data, kind, limits, hidden=self._hidden_text)
         except FileError as error:
             self._lost += min(time.monotonic() - began, seconds)
             raise CorpusError(f"{file.label} {error}") from error
@@ -263,16 +262,11 @@ class _Reader:
         """Return a document per readable row; a row of one author must not cost those of the others."""
         documents: list[Document] = []
         skipped: list[Skipped] = []
-        lines = text.split("\n", MOST_ROWS)
-        if len(lines) > MOST_ROWS and lines.pop().strip():
-            reason = f"{file.label} has more than {MOST_ROWS:,} rows; the others were not read"
-            skipped.append(Skipped(file.path, reason, whole=False))
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                try:
-                    documents.append(_row(line, number, file))
-                except CorpusError as error:
-                    skipped.append(Skipped(file.path, str(error), whole=False))
+        for number, row in json.loads(text):
+            if isinstance(row, str):
+                skipped.append(Skipped(file.path, f"{file.label}, line {number}: {row}", whole=False))
+            else:
+                documents.append(_document(row, number, file))
         if skipped and not documents:
             raise CorpusError(skipped[0].reason)
         self.skipped += skipped
@@ -301,68 +295,80 @@ def text_in_process(data: bytes, kind: str, limits: FileLimits, *, hidden: bool 
 
     Raises a FileError where it cannot be read within the limits, an ImportError without its libraries.
     """
-    for library in _LIBRARIES[kind]:
+    for library in _LIBRARIES.get(kind, ()):
         needed(library, f"reading {kind.upper()} files")
-    asked = {"kind": kind, "limits": asdict(limits), "hidden": hidden}
-    try:
-        done = subprocess.run(  # noqa: S603 - this interpreter, a file of this package
-            [sys.executable, "-I", extract.__file__, json.dumps(sys.path)],
-            input=json.dumps(asked).encode() + b"\n" + data,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_CLOCK * limits.seconds + _GRACE,
-            start_new_session=True,  # an interrupt is for this process to deal with
-            check=True,
-        )
-    except OSError as error:
-        raise FileError(f"cannot be read: no process could be started for it ({error.strerror})") from error
-    except subprocess.SubprocessError as error:
-        limit = f"the {limits.seconds:.3g} s or the memory that a file of its size has"
-        raise FileError(f"took more than {limit}; save it anew, or as text") from error
-    text = valid_text(done.stdout[1:].decode("utf-8", "surrogatepass"))
-    if done.stdout[:1] != extract.READ:
-        raise FileError(printable(text, 300))
-    left_out, _, text = text.partition("\n")
-    return text, int(left_out)
+    with closing(_Process()) as process:
+        return process.text_of(data, kind, limits, hidden=hidden)
 
 
-def _text(data: bytes, file: _File) -> str:
-    if b"\x00" in data:
-        raise CorpusError(f"{file.label} is not text: it holds zero bytes (a binary file, or UTF-16?)")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        fix = "convert it, for example with iconv -f latin1 -t utf-8"
-        raise CorpusError(f"{file.label} is not UTF-8 text (byte {error.start:,}); {fix}") from error
+class _Process:
+    """Reads one file after the other in another process, which starts with the first, and again where it was ended."""
+
+    def __init__(self) -> None:
+        self._running: subprocess.Popen[bytes] | None = None
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        if self._running is not None:
+            self._running.kill()
+            self._running.communicate()
+            self._running = None
+
+    def text_of(self, data: bytes, kind: str, limits: FileLimits, *, hidden: bool) -> tuple[str, int]:
+        """As `text_in_process`."""
+        asked = {"kind": kind, "limits": asdict(limits), "hidden": hidden, "size": len(data)}
+        try:
+            mark, reply = self._reply(json.dumps(asked).encode() + b"\n" + data, _CLOCK * limits.seconds + _GRACE)
+        except BaseException:  # an interrupt, too
+            self.close()
+            raise
+        if not mark:
+            self.close()
+            limit = f"the {limits.seconds:.3g} s or the memory that a file of its size has"
+            raise FileError(f"took more than {limit}; save it anew, or in parts")
+        text = valid_text(reply.decode("utf-8", "surrogatepass"))
+        if mark != extract.READ:
+            raise FileError(printable(text, 300))
+        left_out, _, text = text.partition("\n")
+        return text, int(left_out)
+
+    def _reply(self, asked: bytes, seconds: float) -> tuple[bytes, bytes]:
+        """Return the mark and text of a reply; nothing where the process ends, or takes longer than this."""
+        if self._running is None:
+            try:
+                self._running = subprocess.Popen(  # noqa: S603 - this interpreter, a file of this package
+                    [sys.executable, "-I", extract.__file__, json.dumps(sys.path)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # an interrupt is for this process to deal with
+                )
+            except OSError as error:
+                reason = f"no process could be started for it ({error.strerror})"
+                raise FileError(f"cannot be read: {reason}") from error
+        sent, replies = cast("IO[bytes]", self._running.stdin), cast("IO[bytes]", self._running.stdout)
+        timer = threading.Timer(seconds, self._running.kill)
+        timer.start()
+        try:
+            sent.write(asked)
+            sent.flush()
+            head = replies.readline()
+            reply = replies.read(int(head[1:] or 0))
+        except OSError:  # it has ended
+            return b"", b""
+        finally:
+            timer.cancel()
+        return (head[:1], reply) if head and len(reply) == int(head[1:]) else (b"", b"")
 
 
-def _row(line: str, number: int, file: _File) -> Document:
-    where = f"{file.label}, line {number}"
-    if len(line) > LONGEST_ROW:
-        raise CorpusError(f"{where}: longer than {LONGEST_ROW:,} characters; split it into several rows")
-    try:
-        row = json.loads(line)
-    except RecursionError:
-        raise CorpusError(f"{where}: nested too deeply") from None
-    except ValueError as error:
-        raise CorpusError(f"{where}: not JSON ({printable(str(error), 120)})") from error
-    if not isinstance(row, dict) or not isinstance(row.get("text"), str):
-        raise CorpusError(f'{where}: needs an object with "text", like {{"text": "...", "source": "..."}}')
-    if wrong := [key for key in ("source", "title") if not isinstance(row.get(key), (str, type(None)))]:
-        raise CorpusError(f'{where}: "{wrong[0]}" must be a string')
-    given = row.get("id") if file.named else None
-    identity = valid_text(str(given)) if isinstance(given, (str, int)) else f"{file.name}:{number}"
-    title, text = valid_text(row.get("title") or ""), valid_text(row["text"])
-    if title.strip() and title.casefold() not in text[:300].casefold():
-        text = f"{title}\n{text}"
+def _document(row: dict[str, Any], number: int, file: _File) -> Document:
+    text, given = row.pop("text"), row.pop("id", None)
     if not file.named:  # who wrote the file wrote its rows; what they say of their source is no name
-        return file.document(text, identity)
-    others = {valid_text(k): v for k, v in row.items() if k not in ("text", "title", "id", "source")}
-    plain = {name: v for name, v in others.items() if isinstance(v, str | int | float)}
-    metadata = {name: valid_text(v) if isinstance(v, str) else v for name, v in plain.items()}
+        return file.document(text, f"{file.name}:{number}")
+    identity = f"{file.name}:{number}" if given is None or isinstance(given, float) else str(given)
     # A row that names no origin belongs to the file: leaving it out must not gain a vote.
-    source = valid_text(row.get("source") or "") or (None if names_in(metadata) else file.name)
-    return Document(text, id=identity, source=source, metadata=metadata)
+    source = row.pop("source", None) or (None if names_in(row) else file.name)
+    return Document(text, id=identity, source=source, metadata=row)
 
 
 def _unknown(path: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.corpus import read_documents, reading
+from robustrag_integrations.corpus import extract, plain_text, read_documents, reading
 from robustrag_integrations.corpus.limits import FileError, FileLimits
 from robustrag_integrations.corpus.reading import text_in_process
 from tests.helpers.documents import write_pdf
@@ -81,12 +81,12 @@ def test_no_process_is_left_when_a_reading_is_interrupted(tmp_path: Path) -> Non
     program = (
         "import os, signal, subprocess, sys, threading\n"
         "from robustrag_integrations.corpus import read_documents\n"
-        "started, original = [], subprocess.Popen.communicate\n"
+        "started, original = [], subprocess.Popen.__init__\n"
         "def seen(self, *args, **more):\n"
         "    started.append(self)\n"
         "    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "    return original(self, *args, **more)\n"
-        "subprocess.Popen.communicate = seen\n"
+        "subprocess.Popen.__init__ = seen\n"
         "try:\n"
         "    read_documents([sys.argv[1]])\n"
         "except KeyboardInterrupt:\n"
@@ -105,24 +105,62 @@ def test_no_process_is_left_when_a_reading_is_interrupted(tmp_path: Path) -> Non
 # Other kinds
 
 
-def test_rows_beyond_the_limit_cost_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_ROWS", 5)
-    path = tmp_path / "d.jsonl"
-    path.write_text('{"text": "x"}\n' * 5)
-    assert (len(read_documents([str(path)]).documents), read_documents([str(path)]).skipped) == (5, ())
-    path.write_text('{"text": "x"}\n' * 7)
-    found = read_documents([str(path)])
-    assert len(found.documents) == 5
-    assert "d.jsonl has more than 5 rows; the others were not read" in found.skipped[0].reason
+@pytest.mark.parametrize("flaw", ["time", "memory", "end", "half a reply"])
+def test_a_text_that_takes_too_long_or_too_much_costs_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flaw: str
+) -> None:
+    """Any parser may have a flaw that one file finds: planted here, for files that say so."""
+    if flaw == "memory":
+        or_skip("MEMORY_LIMITS")
+    cost = {
+        "time": "_limit(0.3, 2 << 30); [0 for _ in iter(int, 1)]",
+        "memory": "data * (1 << 30)",
+        "end": "os._exit(1)",
+        "half a reply": "out.write(b'+9'); out.flush(); os._exit(0)",
+    }[flaw]
+    own = Path(extract.__file__).read_text().replace("Path(__file__)", f"Path({extract.__file__!r})")
+    call = "mark, text = reply(asked, data)"
+    assert call in own
+    program = tmp_path / "program.py"
+    program.write_text(own.replace(call, f"if b'BOOM' in data: {cost}\n        {call}"))
+    monkeypatch.setattr(extract, "__file__", str(program))
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    _put(docs, a__txt=b"one", b__txt=b"BOOM", c__md=b"BOOM", d__jsonl=b'{"text": "BOOM"}', e__jsonl=b'{"text": "two"}')
+    found = read_documents([str(docs)])
+    assert [document.text for document in found.documents] == ["one", "two"]
+    assert [Path(skipped.path).name for skipped in found.skipped if skipped.whole] == ["b.txt", "c.md", "d.jsonl"]
 
 
-def test_a_row_of_great_length_costs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "LONGEST_ROW", 1000)
+def test_texts_share_one_process_and_none_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *args: object, **more: object) -> None:
+            super().__init__(*args, **more)  # type: ignore[call-overload]
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    _put(tmp_path, **{f"{n}__{ending}": b'{"text": "one"}' for n, ending in enumerate(("txt", "md", "jsonl") * 9)})
+    assert len(read_documents([str(tmp_path)]).documents) == 27
+    assert [process.returncode is not None for process in started] == [True]
+
+
+def test_rows_beyond_the_limit_cost_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_text, "MOST_ROWS", 5)
+    rows, _ = plain_text.rows_of(b'{"text": "x"}\n' * 5, GENEROUS)
+    assert rows.count('"x"') == 5
+    rows, _ = plain_text.rows_of(b'{"text": "x"}\n' * 7, GENEROUS)
+    assert rows.count('"x"') == 5
+    assert '[6, "more than 5 rows; this one and those behind it are not read"]' in rows
+
+
+def test_a_row_of_great_length_costs_itself(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
-    path.write_text('{"text": "one"}\n{"text": "x", "a": [' + "{}," * 1000 + '{}]}\n{"text": "two"}\n')
+    path.write_text('{"text": "one"}\n{"text": "x", "a": [' + "{}," * (3 << 20) + '{}]}\n{"text": "two"}\n')
     found = read_documents([str(path)])
     assert [document.text for document in found.documents] == ["one", "two"]
-    assert "line 2: longer than 1,000 characters" in found.skipped[0].reason
+    assert "line 2: longer than 8,388,608 characters" in found.skipped[0].reason
 
 
 @pytest.mark.parametrize(
