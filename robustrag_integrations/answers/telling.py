@@ -1,7 +1,7 @@
 """What people are told where sources agree on nothing: who says what, in a form that no reply can forge.
 
-One item a line, in the order of retrieval: `- name: answer`. An answer's own further lines are indented, so that none
-begins an item; its fences are closed; names hold no line break, colon or comma that could end one. Programs read
+One item a line, in the order of retrieval: `- name: answer`. An answer of several lines stands below, indented, so that
+none begins an item; its fences are closed; names hold no line break, colon or comma that could end one. Programs read
 `abstained`, and prompts get a bare abstention (`RobustAnswer.for_prompt`).
 """
 
@@ -24,7 +24,6 @@ _MOST_NAMED = 3  # sources of one
 _LONGEST_NAME = 60
 _INDENT = "    "
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_BLOCK = re.compile(r"\s*(?:`{3,}|~{3,}|[-*+•]\s|\d{1,2}[.)]\s)")  # a fence, or an item of a list
 _MOVES = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # what a terminal obeys
 
 
@@ -89,10 +88,10 @@ def _line(item: Item, names: Mapping[str, str], longest: int) -> str:
     named = ", ".join(dict.fromkeys(names[source] for source in item.sources[:_MOST_NAMED]))
     if len(item.sources) > _MOST_NAMED:
         named += f" and {len(item.sources) - _MOST_NAMED} more"
-    first, *further = _own_lines(item.text, longest)
-    if further and _BLOCK.match(first):
-        first, further = "", [first, *further]
-    return "\n".join([f"- {named or 'a source'}: {first}".rstrip(), *(f"{_INDENT}{line}".rstrip() for line in further)])
+    head, lines = f"- {named or 'a source'}:", _own_lines(item.text, longest)
+    if len(lines) == 1:
+        return f"{head} {lines[0]}".rstrip()
+    return "\n".join([head, *(f"{_INDENT}{line}".rstrip() for line in lines)])
 
 
 def _own_lines(text: str, longest: int) -> list[str]:

@@ -18,6 +18,7 @@ from robustrag_integrations._util.errors import INTERRUPTS, ModelError, QuorumEr
 from robustrag_integrations._util.redaction import in_one_line, redacted
 from robustrag_integrations.answers.answer import Dissent, GroupReport, RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
+from robustrag_integrations.answers.telling import shown_names
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import BLANK, Response, TokenCodec, Until
@@ -380,8 +381,10 @@ def _dissent_warning(dissent: Sequence[Dissent], answering: int, how: str) -> li
     if not dissent:
         return []
     groups = sum(len(found.groups) for found in dissent)
+    names = shown_names(origin for found in dissent for origin in found.origins)
     named = "; ".join(
-        f"{printable(found.text, 60)!r} ({printable(', '.join(found.origins), 60)}{', unsure' * found.unsure})"
+        f"{printable(found.text, 60)!r} ({printable(', '.join(names[o] for o in found.origins), 60)}"
+        f"{', unsure' * found.unsure})"
         for found in dissent[:_MOST_NAMED]
     )
     more = f"; and {len(dissent) - _MOST_NAMED} more" if len(dissent) > _MOST_NAMED else ""

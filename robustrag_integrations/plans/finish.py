@@ -23,6 +23,7 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Promise
 from robustrag_integrations.answers.links import links_in
+from robustrag_integrations.answers.telling import shown_names
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
@@ -135,7 +136,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
         answer = answer.withheld(draft.withheld)
     answer = book.entered(answer)
     if answer.sole_source is not None and len(answer.groups) > 1:
-        answer = _with_sole_source(answer, answer.sole_source)
+        answer = _with_sole_source(answer)
     if not answer.abstained and terms.isolates:
         answer = _decided(answer, inputs)
     if rules.min_radius and not answer.abstained:
@@ -185,10 +186,11 @@ def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str,
     return tuple(dict.fromkeys(said))
 
 
-def _with_sole_source(answer: RobustAnswer, source: str) -> RobustAnswer:
+def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
     statuses = Counter(group.status for group in answer.groups)
     silent, copies = statuses["abstained"], statuses["copy"]
-    said = f"rests on {printable(source, 80)} alone"
+    sole = next(group for group in answer.groups if group.status == "supports")
+    said = f"rests on {', '.join(shown_names(sole.origins or sole.passage_ids).values())} alone"
     if silent:
         said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent"
         said += ", none contradicts" * (silent + copies == len(answer.groups) - 1)

@@ -48,6 +48,7 @@ _VERDICT = re.compile(
     rf"|\s+(?:{_FOLLOWING})(?![\w-]))",
     re.I,
 )
+_TELEPHONE = re.compile(r"(?!0\d*-0\d*\Z)(?=\(?[+0])\(?\+?(?:[ ()-]{0,2}\d){8,15}")  # not the range 01067-01099
 _CODE = re.compile(r"(?:\A|\s)-{1,2}\w|[_/\\=|<>{}\[\]$#@~^`*]|\w\(")  # case means something there
 _MOST_WRAPPERS = 10  # around one answer: "**The answer is "Oslo"**"
 _SHORTEST_FOLDED = 4  # letters; of shorter words case may be all: mW and MW, US and us
@@ -77,8 +78,9 @@ def key_of(answer: str) -> str | None:
     is folded in words of four letters or more that hold no inner capital, in the first letter of a first word, and in
     yes and no, in other languages but for words in capitals (OUI is an identifier). Typography is folded: U+2019, a
     minus at a number's start, a dash between digits, hyphens that do not break, full-width letters and digits, an
-    exclamation mark behind a verdict or behind words. A date is written as `2026-11-21`. Nothing of this is done to
-    code: between backticks, indented, or in lines that hold its signs. The key of a key is that key.
+    exclamation mark behind a verdict or behind words. A date is written as `2026-11-21`, a number that begins like a
+    telephone's, with 0 or +, and has eight digits or more, without what parts them. Nothing of this is done to code:
+    between backticks, indented, or in lines that hold its signs. The key of a key is that key.
     """
     answer = unicodedata.normalize("NFC", few_marks(answer))
     if alone := _CODE_ALONE.fullmatch(answer.strip()):
@@ -102,8 +104,10 @@ def _key(answer: str) -> str | None:
         words[-1] = _EXCLAIMED.sub("", words[-1])
     articles = next((place for place, word in enumerate(words[:-1]) if word not in _ARTICLES), len(words) - 1)
     words = words[articles:]
-    if date := date_of(" ".join(words)):
+    if date := date_of(bare := " ".join(words)):
         return date
+    if _TELEPHONE.fullmatch(bare):
+        return re.sub(r"[ ()-]", "", bare)
     if not _CODE.search(text):
         words = [_folded(word, first=place == 0 < len(words) - 1) for place, word in enumerate(words)]
     return unicodedata.normalize("NFC", " ".join(words)) or None

@@ -16,6 +16,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.models.base import BLANK, Response
+from robustrag_integrations.replies.keys import verdict_of
 from robustrag_integrations.text.prompts import ABSTENTION
 from robustrag_integrations.text.reasoning import parts_of
 
@@ -189,11 +190,14 @@ def fitting_task(question: str, replies: Sequence[str]) -> Literal["list", "long
     """
     if _HOW_TO.search(question[:_LOOKED_AT]) and any(len(text) > _LONG // 2 for text in replies):
         return "long_form"
-    items = [[] if _is_sentence(text) else [part for part in _PARTS.split(text) if part.strip()] for text in replies]
-    if 2 * sum(len(own) > 1 and max(len(part.split()) for part in own) <= _ITEM for own in items) >= len(replies) > 0:
+    if 2 * sum(map(_is_list, replies)) >= len(replies) > 0:
         return "list"
     return "long_form" if 2 * sum(len(text) > _LONG for text in replies) >= len(replies) > 0 else None
 
 
-def _is_sentence(text: str) -> bool:
-    return text.rstrip()[-1:] in (".", "!", "?", "。") and len(text.split()) > _ITEM
+def _is_list(text: str) -> bool:
+    """True for several short items; "Yes, on Fridays" is one answer."""
+    if (text.rstrip()[-1:] in (".", "!", "?", "。") and len(text.split()) > _ITEM) or verdict_of(text) is not None:
+        return False
+    items = [part for part in _PARTS.split(text) if part.strip()]
+    return len(items) > 1 and max(len(part.split()) for part in items) <= _ITEM

@@ -4,6 +4,7 @@ Prompts ask for a fixed phrase where the answer is not there, and nearly all abs
 are whole short replies ("Not specified"), and for each language one pattern of a clause that says that the text, or
 whoever read it, does not say: both are data (`abstentions.txt`). A reply abstains if one of its clauses does and the
 others say nothing of their own ("I'm sorry, but"). It never does with a number or a name that the question lacks.
+A reply that only repeats what was asked says nothing, either.
 
 What a thing lacks is an answer: "The source code is not included", "Premium has no deductible".
 """
@@ -21,7 +22,7 @@ from typing import Literal
 from robustrag_integrations._util.normalise import few_marks, plain_words
 from robustrag_integrations.text.answer_text import LEAD, answer_text, unboxed, without_citations
 from robustrag_integrations.text.keywords import extractor_fingerprint
-from robustrag_integrations.text.languages import scripts_of, sections_of
+from robustrag_integrations.text.languages import WORDS, scripts_of, sections_of
 from robustrag_integrations.text.prompts import ABSTENTION
 from robustrag_integrations.text.reasoning import parts_of
 
@@ -39,6 +40,7 @@ _COMMA = re.compile(
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"(?<=[\w,'’\"“«] )[\"'“«„]?([^\W\d_][\w'’-]+)")
 _ENDING = re.compile(r"(?<=\w\w\w)['’].*")  # "Brezar's", "Brezar'ın"
+_ASKS = frozenset(WORDS["asks"])
 _MARKS = frozenset("\"'’‘ʼ`´“”„«»「」『』《》*_")  # around a phrase, and apostrophes
 
 
@@ -119,6 +121,8 @@ def is_abstention(reply: str, question: str | None = None, phrases: Sequence[str
     if _BLANK.match(text):
         return True
     plain = unicodedata.normalize("NFC", few_marks(text)).translate(_STRAIGHT)
+    if question is not None and _repeats(plain, question):
+        return True
     scripts = frozenset(scripts_of(plain))
     spoken = {name: each for name, each in languages().items() if each.scripts & scripts or each.scripts == scripts}
     bare = " ".join(plain.lower().strip(" \"'.!。\n-").split())
@@ -146,6 +150,12 @@ def is_abstention(reply: str, question: str | None = None, phrases: Sequence[str
             ):
                 return False
     return bool(found) and not _adds(text, asked, found, question is not None)
+
+
+def _repeats(reply: str, question: str) -> bool:
+    """True if a reply is the question, or its end with a small word that asks: "to do what", not "The Who"."""
+    said, asked = (re.findall(r"\w+", text) for text in (reply, question))
+    return bool(said) and (said == asked or (said == asked[-len(said) :] and said[-1] in _ASKS))
 
 
 def _says(language: _Language, clause: str, what: Literal["says_nothing", "aside"]) -> bool:

@@ -14,6 +14,7 @@ _YEAR = r"(?P<year>\d{4})"
 _FORMS = [
     re.compile(form, re.I)
     for form in (
+        r"(?P<month>\d{1,2})([./-])(?P<day>\d{1,2})\2(?P<year>\d{4})",
         r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})",
         rf"(?:le |el |il |den )?{_DAY} (?:of |de )?{_MONTH}(?:,?(?: de| del)? {_YEAR}(?: года| г\.?| р\.?| r\.?)?)?",
         rf"{_MONTH} {_DAY}(?:,? {_YEAR})?",
@@ -22,19 +23,26 @@ _FORMS = [
 ]
 _LONGEST = 40  # characters
 _LEAP_YEAR = 2000
+_MONTHS_OF_A_YEAR = 12
 
 
 def date_of(text: str) -> str | None:
     """Return a date as `2026-11-21`, without a year as `--11-21`; None for a text that is anything else, or holds more.
 
-    The month is a word, so that no form may be read in two ways; a date that no calendar has is none.
+    No form may be read in two ways: the month is a word, or stands between year and day, or the day is above 12. A date
+    that no calendar has is none.
     """
     for form in _FORMS if len(text) <= _LONGEST else ():
         if found := form.fullmatch(text):
             parts = found.groupdict()
             month = int(parts["month"]) if "month" in parts else _MONTHS[parts["name"].lower()]
+            day = int(parts["day"])
+            if form is _FORMS[0]:  # 21.11.2026, or 11/21/2026
+                if max(month, day) <= _MONTHS_OF_A_YEAR and month != day:
+                    return None
+                month, day = sorted((month, day))
             try:
-                written = date(int(parts["year"] or _LEAP_YEAR), month, int(parts["day"])).isoformat()
+                written = date(int(parts["year"] or _LEAP_YEAR), month, day).isoformat()
             except ValueError:
                 return None
             return written if parts["year"] else f"-{written[4:]}"

@@ -71,6 +71,18 @@ def test_a_literal_of_code_is_an_answer(literal: str) -> None:
     assert not is_abstention(literal)
 
 
+def test_a_reply_that_repeats_what_was_asked_abstains() -> None:
+    asked = "What did Ash tell the band The Who to do when?"
+    assert is_abstention("to do when", asked)
+    assert is_abstention("What did Ash tell the band The Who to do when", asked)
+    for answer, question in [
+        ("The Who", "Did you mean The Who?"),
+        ("the tenant", "Is it paid by the owner or the tenant?"),
+        ("who pays", "Ask Ash"),
+    ]:
+        assert not is_abstention(answer, question)
+
+
 @pytest.mark.parametrize(
     "nothing", ["", " ", "…", '"."', '{"answer": null}', "null", "<think>Rome", "\\boxed{I don't know}"]
 )

@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import plain
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Claim
@@ -52,7 +53,7 @@ from robustrag_integrations.text.prompts import ABSTENTION, REQUESTS, Prompt
 
 MOST_ITEMS = 200  # of one reply
 LONGEST_ITEM = 500  # characters
-_MOST_LEFT_OUT = 20
+_MOST_LEFT_OUT, _MOST_NAMED = 20, 3
 _MOST_TEXTS = 1 << 14  # of a certificate
 _MARK = re.compile(r"\s*(?:[-*•+–‣▪]|\(?(\d{1,3})[.)])\s+(?=\S)")
 _WITHIN = re.compile(r"(?:(?<=\s)|^)\(?(\d{1,3})[.)]\s+(?=\S)")
@@ -274,15 +275,11 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
         return group.origins or tuple(p.id or f"source {place + 1}" for p in group.passages)
 
     others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
-    why = f"no item is given by more than half of the {made.answering} sources that list anything"
-    why = f"{why}, and by" if made.answering > 1 else "one source alone lists anything, and an item takes"
     answer = inputs.answer(
         text_of(made.shown.values()),
         groups=heard.reports(said),
         claims=made.claims(made.shown, names, heard.spare),
-        warnings=(f"{why} {made.min_support} (min_support); retrieve from more sources",)
-        if made.answering and not made.shown
-        else (),
+        warnings=_warnings(made, others),
         evidence={
             "counts": {made.wording(key): made.counts[key] for key in [*made.shown, *others][:200]},
             "threshold": max(made.answering // 2 + 1, settings.min_support),
@@ -294,6 +291,22 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
         },
     )
     return Draft(answer.telling() if tells else answer, heard, made)
+
+
+def _warnings(made: CountedList, others: Sequence[str]) -> tuple[str, ...]:
+    """Say why no item is shown, or name the first that are left out."""
+    if not others:
+        return ()
+    if not made.shown:
+        why = f"no item is given by more than half of the {made.answering} sources that list anything"
+        why = f"{why}, and by" if made.answering > 1 else "one source alone lists anything, and an item takes"
+        return (f"{why} {made.min_support} (min_support); retrieve from more sources",)
+    named = "; ".join(repr(printable(made.wording(key), 60)) for key in others[:_MOST_NAMED])
+    more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    left_out = (
+        f"{count_of(len(others), 'item')} given by too few sources {'is' if len(others) == 1 else 'are'} left out"
+    )
+    return (f"{left_out}: {named}{more}",)
 
 
 def list_certification_plan(

@@ -67,6 +67,8 @@ def test_an_item_is_shown_where_more_than_half_of_those_that_list_anything_give_
         ("Dunholt", 1, None),
         ("Marrow", 1, None),
     ]
+    [warning] = [each for each in answer.warnings if "left out" in each]
+    assert all(item in warning for item in ("Ashby", "Dunholt", "Marrow"))
     assert [g.status for g in answer.groups] == ["supports"] * 4 + ["abstained", "differs"]
     assert RobustAnswer.from_dict(answer.to_dict()) == answer
 

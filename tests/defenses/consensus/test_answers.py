@@ -211,6 +211,7 @@ def test_copies_of_one_text_count_once_whatever_the_confidence(levels: tuple[tup
             "long_form",
         ),
         ("How many days?", ["30 days", "28 days", "a month"], None),
+        ("May I?", ["Yes, on Fridays", "No, never", "No, not here"], None),
     ],
 )
 def test_where_nobody_agrees_question_and_replies_say_what_to_try(
