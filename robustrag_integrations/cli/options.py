@@ -21,7 +21,7 @@ from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method,
 from robustrag_integrations.defenses.settings_file import Arguments, load_settings
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.models.providers import PROVIDERS, NamedModel, check_name, described, forms_that_take, takes
+from robustrag_integrations.models.providers import NamedModel, check_name, described, forms_that_take, takes
 from robustrag_integrations.text.prompts import OPEN_TASKS, Task
 
 if TYPE_CHECKING:
@@ -312,6 +312,12 @@ class Answering:
 
     def read(self) -> None:
         """Read and index the documents."""
+        if self._args.model == "bundled":
+            complain(
+                "note: the bundled reader knows the small world of `robustrag demo`, and will often not answer from "
+                "your files: name a model of yours, --model FOLDER (of a transformers model) or --model openai:NAME "
+                "--base-url http://localhost:8000/v1 (any server with OpenAI's interface, such as vLLM)"
+            )
         from robustrag_integrations.corpus import Library
 
         index, trusted, self.skipped = indexes_of(self._args)
@@ -320,9 +326,6 @@ class Answering:
 
     def load(self) -> None:
         """Load the model."""
-        if self._args.model == "bundled":
-            others = ", ".join(each.form for each in PROVIDERS if each.form not in ("bundled", "PATH"))
-            complain(f"note: the small bundled reader answers, for simple English; --model takes {others}, or a folder")
         with working(f"loading the model {self._args.model}"):
             self.model = self._named.load()
 

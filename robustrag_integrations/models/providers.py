@@ -79,7 +79,7 @@ def check_name(name: str) -> str | None:
     if provider is None:
         *others, last = (provider.form for provider in PROVIDERS)
         known = f"{', '.join(others)}, or {last}"
-        return f"unknown model {name!r}: there is no such folder; did you mean openai:{name}? Give {known}"
+        return f"unknown model {name!r}: there is no folder of that name here. Give {known} (a model's folder)"
     fits = re.fullmatch(provider.pattern, name.removeprefix(provider.prefix))
     return None if fits else f"{name!r} must be {provider.form}"
 

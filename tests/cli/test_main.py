@@ -59,7 +59,7 @@ def test_wrong_usage_exits_with_2_and_says_so_on_standard_error(command, argumen
         (["ask", "--docs", ".", "Who runs it?"], "put it before --docs, which takes all that follows"),
         (["ask", "q", "--docs", ".", "--method", "keyword", "consensus"], "--method takes one value"),
         (["ask", "q", "--docs", ".", "--json", "true"], "unexpected 'true': --json takes no value"),
-        (["ask", "q", "--docs", ".", "--model", "gpt-4o"], "did you mean openai:gpt-4o?"),
+        (["ask", "q", "--docs", ".", "--model", "gpt-4o"], "no folder of that name here. Give bundled, openai:NAME"),
         (["ask", "q", "--docs", ".", "--settings", "a.jsonl"], "--settings a.jsonl: a settings file is YAML"),
         (["ask", "q", "--docs", ".", "--embedding-url", "http://x/v1"], "goes with --embedding openai:NAME"),
         (["ask", "q", "--docs", ".", "--embedding", "openai:"], "must be a sentence-transformers model or openai:NAME"),

@@ -38,7 +38,7 @@ def test_every_provider_reads_its_own_example_and_says_what_goes_with_it() -> No
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("gpt-4o", "unknown model 'gpt-4o': there is no such folder; did you mean openai:gpt-4o?"),
+        ("gpt-4o", "unknown model 'gpt-4o': there is no folder of that name here. Give bundled, openai:NAME"),
         ("", "unknown model ''"),
         ("openai: ", "must be openai:NAME"),
         ("openai-completions:@tokenizer", "must be openai-completions:NAME"),
