@@ -296,8 +296,11 @@ class _ToolCall:
 def _documents(call: _ToolCall, message: ToolMessage, known: bool) -> list[Document]:
     """Return the documents to answer from. Text has no structure that counts: none is ever read out of it."""
     content = message.content if isinstance(message.content, list) else None
-    places = [message.artifact, None if isinstance(call.returned, BaseMessage) else call.returned, content]
-    found = blocks_in(content) if known else []
+    returned = None if isinstance(call.returned, BaseMessage) else call.returned
+    places = [message.artifact, returned, content]
+    # LangChain makes one text of blocks some of which it does not know; a tuple holds them and an artifact.
+    blocks = content or (returned[0] if isinstance(returned, tuple) and returned else returned)
+    found = blocks_in(blocks) if known else []
     found = found or next(filter(None, (documents_in(place, objects_only=not known) for place in places)), [])
     return found or call.heard.documents or (next(filter(None, map(records_in, places)), []) if known else [])
 

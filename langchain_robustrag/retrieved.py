@@ -53,7 +53,9 @@ def blocks_in(content: Any) -> list[Document]:
     """
     if not isinstance(content, list) or (len(content) < 2 and not any(map(_resource, content))):
         return []
-    shown = (_resource(block) or _text_block(place, block) for place, block in enumerate(content, 1))
+    if not all(isinstance(block, str) or (isinstance(block, Mapping) and "type" in block) for block in content):
+        return []
+    shown = (_document(block) or _text_block(place, block) for place, block in enumerate(content, 1))
     return [document for document in shown if document is not None]
 
 

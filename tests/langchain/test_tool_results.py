@@ -296,6 +296,33 @@ def test_blocks_of_an_mcp_result_are_documents_of_their_own(kind: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("as_artifact", [False, True])
+def test_a_resource_beside_texts_drops_none_of_them(as_artifact: bool) -> None:
+    first, *others = DOCUMENTS
+    blocks: list[Any] = [
+        {"type": "resource", "resource": {"uri": first.metadata["source"], "text": first.page_content}},
+        {"type": "image", "base64": "AAAA", "mime_type": "image/png"},
+        *({"type": "text", "text": d.page_content} for d in others[:-1]),
+        {"type": "search_result", "source": "https://a.example", "content": [{"type": "text", "text": "In Paris."}]},
+    ]
+    message = result_of(
+        search_tool(blocks, as_artifact=False)
+        if not as_artifact
+        else StructuredTool.from_function(
+            lambda query: (blocks, {"structured_content": {}}),
+            name="search",
+            description="S.",
+            response_format="content_and_artifact",
+        ),
+        {"query": QUESTION},
+        RobustRetrievalMiddleware(Reader(), PROMPT, tools=["search"]),
+    )
+    assert (message.content, message.artifact["robustness"]["radius"]) == (ANSWER, 1)
+    places = [f"block {n} of the result" for n in range(3, len(blocks))]
+    origins = [d.metadata["source"] for d in message.artifact["documents"]]
+    assert origins == [first.metadata["source"], *places, "https://a.example"]
+
+
 @pytest.mark.parametrize("entry", ["url", "source", "link", "href", "uri", "file_id"])
 def test_a_text_block_joins_no_other_origin_and_leaves_none(entry: str) -> None:
     """One block that says it is a page of honest blocks, or of several pages, has its own vote and no other."""
