@@ -6,16 +6,19 @@ import json
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
+from tenacity import stop_after_attempt
 
 from robustrag_integrations import Passage
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.corpus import BM25Index, HybridIndex
 from robustrag_integrations.models import embedding
 from robustrag_integrations.models.embedding import embedding_of
+from robustrag_integrations.models.server import embedding as served
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 CONCEPTS = (
@@ -119,6 +122,40 @@ def test_a_passage_that_the_server_refuses_costs_itself(serving) -> None:
 def test_a_reply_that_holds_no_vectors_is_an_error_in_words(serving, body: bytes) -> None:
     with pytest.raises(ModelError, match=r"sent no 1 vectors of numbers|server sent"):
         index(("text",), serving(lambda request: Reply(body=body)))
+
+
+def test_a_server_that_sends_too_much_or_nothing_or_elsewhere_is_an_error_in_words(
+    serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere: list[Any] = []
+    other = serving(lambda request: elsewhere.append(request) or embedded(request))
+    never = Event()
+    long = b'{"data": [{"embedding": [%s]}]}' % b",".join([b"1"] * 70_000)
+    monkeypatch.setattr(served, "_SECONDS", 0.5)
+    monkeypatch.setattr(served, "_LARGEST_REPLY", 200_000)
+    monkeypatch.setattr(served, "stop_after_attempt", lambda attempts: stop_after_attempt(1))
+    for reply, said in (
+        (Reply(body=b'{"data": [' + b" " * 300_000 + b"]}"), "larger than 200,000 bytes$"),
+        (Reply(body=long), "vectors of more than 65,536 numbers"),
+        (Reply(body=b"[" * 100_000), "not JSON|in place of a completion"),
+        (Reply(wait=never), "did not answer within 0.5 s"),
+        (Reply(status=307, headers={"Location": f"{other}/embeddings"}), "redirects are not followed"),
+    ):
+        with pytest.raises(ModelError, match=said):
+            index(TEXTS, serving(lambda request, reply=reply: reply))
+    never.set()
+    assert elsewhere == []
+
+
+def test_vectors_that_are_too_few_are_refused_and_of_too_many_the_asked_ones_count(serving) -> None:
+    def sending(count: int) -> Any:
+        rows = [{"index": n, "embedding": [n + 1.0, 1.0]} for n in range(count)]
+        return serving(lambda request: Reply(body=json.dumps({"data": rows}).encode()))
+
+    with pytest.raises(ModelError, match="sent no 4 vectors"):
+        index(TEXTS, sending(3))
+    rows = embedding_of("openai:e", sending(99)).of_passages(TEXTS)
+    assert rows[:, 0] / rows[:, 1] == pytest.approx([1, 2, 3, 4])
 
 
 def test_an_error_that_echoes_the_key_does_not_show_it(serving, monkeypatch: pytest.MonkeyPatch) -> None:

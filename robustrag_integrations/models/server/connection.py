@@ -47,6 +47,7 @@ _TOKEN = 128  # bytes of a token, escaped, with its share of a reasoning text
 _LISTED = 128  # bytes of a token that is listed with its log-probability
 _UNLIMITED = 4096  # tokens of a reply where the model refuses a limit
 _CHUNK = 2 << 10  # bytes of an event around its token
+_RAISE = ", the most that this max_tokens allows for: raise it if answers are to be that long"
 _AT_ONCE = 8 << 10  # bytes of a reply that is parsed at once; larger ones are parsed in a thread
 
 
@@ -90,14 +91,15 @@ class Connection:
 
         `largest` is the most bytes that are read; None: what the request's tokens take.
         """
-        body = b"".join([piece async for piece in self._body(request, largest or _largest_reply(request))])
+        most, hint = (largest, "") if largest else (_largest_reply(request), _RAISE)
+        body = b"".join([piece async for piece in self._body(request, most, hint)])
         return await _read(read, body)
 
     async def events(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Yield the events of a streamed reply, as JSON objects; raises as `reply`, or where one reports an error."""
         largest = _largest_reply(request)  # of one event: some servers send all tokens in one
         events, chunks = Events(largest), _tokens(request) * _CHUNK
-        async with aclosing(self._body({**request, "stream": True}, largest + chunks)) as pieces:
+        async with aclosing(self._body({**request, "stream": True}, largest + chunks, _RAISE)) as pieces:
             async for piece in pieces:
                 for data in events.read(piece):
                     yield await _read(parsed, data)
@@ -129,7 +131,7 @@ class Connection:
         while idle and idle[0][0] < now - _LONGEST_KEPT:
             await idle.popleft()[1].aclose()
 
-    async def _body(self, request: Mapping[str, Any], largest: int) -> AsyncGenerator[bytes, None]:
+    async def _body(self, request: Mapping[str, Any], largest: int, hint: str) -> AsyncGenerator[bytes, None]:
         """Send a request, and yield the body of its reply. Nothing is chained to errors, as the client's hold keys."""
         fields = {name: value for name, value in request.items() if name not in _OF_HTTP}
         try:
@@ -152,10 +154,7 @@ class Connection:
                 async for piece in response.aiter_raw():
                     read += len(piece)
                     if read > largest:
-                        raise ModelError(
-                            f"the server's reply is larger than {largest:,} bytes, the most that this max_tokens "
-                            "allows for: raise it if answers are to be that long"
-                        )
+                        raise ModelError(f"the server's reply is larger than {largest:,} bytes{hint}")
                     yield piece
                 return
         except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -22,6 +22,7 @@ _AT_ONCE = 64  # texts of one request
 _LARGEST_REPLY = 64 << 20  # bytes
 _SECONDS = 60.0  # for one request
 _LARGEST = 1e15  # number of a vector, whose square single precision still holds
+_LONGEST = 1 << 16  # numbers of a vector; models have a tenth of them
 
 
 class ServedEmbedding:
@@ -43,13 +44,13 @@ class ServedEmbedding:
             raise ModelError("the embedding model refuses every passage: shorter ones may help")
         if len({len(row) for row in found}) > 1:
             raise ModelError("the embedding server sent vectors of different lengths")
-        nothing = [0.0] * len(found[0]) if found else []
+        nothing = np.zeros(len(found[0]) if found else 0, dtype=np.float32)
         return _normal(np.array([nothing if row is None else row for row in rows], dtype=np.float32))
 
     def of_question(self, text: str) -> Vectors:
         """Return the vector of a question."""
-        row: Vectors = _normal(np.array(self._asked([text]), dtype=np.float32))[0]
-        return row
+        [row] = self._asked([text])
+        return _normal(row)
 
     def _rows(self, texts: list[str]) -> list[Any]:
         try:
@@ -59,7 +60,7 @@ class ServedEmbedding:
                 raise
         return [None] if len(texts) == 1 else [row for text in texts for row in self._rows([text])]
 
-    def _asked(self, texts: list[str]) -> list[list[float]]:
+    def _asked(self, texts: list[str]) -> list[Vectors]:
         request = {"model": self._model, "input": texts, "encoding_format": "float"}
         read = partial(_vectors, count=len(texts))
 
@@ -69,7 +70,7 @@ class ServedEmbedding:
             wait=wait_random_exponential(0.5, 20),
             reraise=True,
         )
-        async def asked() -> list[list[float]]:
+        async def asked() -> list[Vectors]:
             return await asyncio.wait_for(self._connection.reply(request, read, largest=_LARGEST_REPLY), _SECONDS)
 
         try:
@@ -81,7 +82,7 @@ class ServedEmbedding:
         raise failure
 
 
-def _vectors(body: bytes, count: int) -> list[list[float]]:
+def _vectors(body: bytes, count: int) -> list[Vectors]:
     """Read a reply of as many vectors, in the order of the texts; raises ModelError for anything else."""
     data = parsed(body).get("data")
     rows = {
@@ -90,10 +91,12 @@ def _vectors(body: bytes, count: int) -> list[list[float]]:
         if isinstance(each, Mapping) and isinstance(index := each.get("index", place), int)
     }
     found = [rows.get(place) for place in range(count)]
+    if any(isinstance(row, list) and len(row) > _LONGEST for row in found):
+        raise ModelError(f"the embedding server sent vectors of more than {_LONGEST:,} numbers")
     for row in found:
         if not (isinstance(row, list) and row and all(isinstance(n, (int, float)) and abs(n) < _LARGEST for n in row)):
             raise ModelError(f"the embedding server sent no {count} vectors of numbers")
-    return [list(map(float, row)) for row in found if row is not None]
+    return [np.array(row, dtype=np.float32) for row in found]
 
 
 def _normal(rows: Vectors) -> Vectors:
