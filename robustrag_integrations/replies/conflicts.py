@@ -19,10 +19,15 @@ _UNIT = 3  # letters of a unit
 _STEM = 4  # letters that two forms of a word begin with
 _LONGEST = 400  # characters that are compared
 _LONG_NUMBER = 6  # digits of a telephone
+_HALF_A_DAY = 12  # hours
+_IN_ONE = frozenset(
+    {1, 7, 10, 12, 24, 28, 29, 30, 31, 52, 60, 100, 365, 366, 1000, 3600}
+)  # smaller units in a larger one
 _NUMBER = re.compile(r"-?\W?\d[\d.,]*\W?")
 _DATE = re.compile(r"(-|\d{4})-(\d\d-\d\d)")
 _ZEROS = re.compile(r"[.]0*$|[^\d.-]")  # behind a point, and signs
 _NOT = re.compile(r"\b(?:(\w+)n[’']t|cannot)\b", re.I)
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _BOUND = re.compile(r"[<>≤≥](?=\S)")
 _TIME = re.compile(r"(?<=\d):(?=\d\d)")
 _SPELT, _LEAST, _MOST = (frozenset(WORDS[name]) for name in ("numbers", "at least", "at most"))
@@ -59,12 +64,15 @@ def differ(one: str, other: str) -> bool:
         return {*limits} == {(True, False), (False, True)} and not any(numbers) and not all(rest)
     if not mine or not yours:  # one holds the other
         return False
+    is_short = max(len(here), len(there)) <= _SHORT
     if any(numbers):
-        return all(numbers) and _same_things(here, there, *numbers) and not _same_numbers(here, there, *numbers)
+        if _same_things(here, there, *numbers):
+            return all(numbers) and not _same_numbers(here, there, *numbers)
+        return is_short and _are_no_units(*numbers)
     spelt = [[w for w in words if w in _SPELT] for words in (mine, yours)]
     if all(spelt) and _same_things(here, there, *spelt):  # two days, three days
         return True
-    if max(len(here), len(there)) > _SHORT:
+    if not is_short:
         return False
     if any(_NUMBER.fullmatch(w) for w in here):  # 5 mg, 5 g; May 2027, June 2027
         months = {date_of(f"1 {word}") for word in (*mine, *yours)}
@@ -77,7 +85,7 @@ def _words(text: str) -> list[str]:
     """Return the words that are compared, without a verdict and the small ones; "isn't" as "is not"."""
     verdict = verdict_of(text)
     small = {"a", *WORDS.get(f"profile {language_of(text) or 'en'}", ())} - _KEPT
-    text = _NOT.sub(lambda m: f"{m[1] or 'can'} not", _TIME.sub(".", text[:_LONGEST]))
+    text = _NOT.sub(lambda m: f"{m[1] or 'can'} not", _TIME.sub(".", _THOUSANDS.sub("", text[:_LONGEST])))
     words = [part for word in signed_words(text).split() for part in _BOUND.sub(r"\g<0> ", word).split()]
     pairs = zip(["", *words], words, strict=False)
     return [word for last, word in pairs if word not in small or _NUMBER.fullmatch(last)][verdict is not None :]
@@ -103,9 +111,17 @@ def _same_things(here: list[str], there: list[str], mine: list[str], yours: list
     return not all(rest) and kinds[0] == kinds[1] and (is_bare or not things[0].isdisjoint(things[1]))
 
 
+def _are_no_units(mine: list[str], yours: list[str]) -> bool:
+    """True if two whole numbers are no one amount in two units: 45 days, 24 hours; not 24 months, 2 years."""
+    if not all(len(own) == 1 and own[0].isdecimal() and int(own[0]) for own in (mine, yours)):
+        return False
+    small, large = sorted(int(own[0]) for own in (mine, yours))
+    return large - small != _HALF_A_DAY and (large % small > 0 or large // small not in _IN_ONE)
+
+
 def _same_numbers(here: list[str], there: list[str], mine: list[str], yours: list[str]) -> bool:
     """True if two sides hold the same numbers, however written, or a telephone's with and without a country."""
-    one, other = ([_ZEROS.sub("", word.replace(",", "")) for word in words] for words in (mine, yours))
+    one, other = ([_ZEROS.sub("", word) for word in words] for words in (mine, yours))
     if sorted(one) == sorted(other):
         signs = [{word.strip("0123456789.,-") for word in words} for words in (mine, yours)]
         return not all(map(any, signs)) or signs[0] == signs[1]

@@ -205,7 +205,7 @@ def variants_of(answer: str | None, keys: Iterable[str], question: str) -> froze
         short, long = sorted((answer, key), key=len)
         before, found, after = f" {long} ".partition(f" {short} ")
         rest = f"{before} {after}".split()
-        return bool(found) and all(word.isalpha() and word.casefold() not in small for word in rest)
+        return bool(found) and all(word.rstrip(".").isalpha() and word.casefold() not in small for word in rest)
 
     return frozenset(filter(is_form, others))
 
