@@ -50,7 +50,7 @@ def told(items: Sequence[Item], *, disagree: bool, cut: int = 0, longest: int = 
     parts = []
     if sure:
         alone = count_of(len(sure[0].sources), "source") + " answer" + "s" * (len(sure[0].sources) == 1)
-        head = alone if len(sure) == 1 else "Sources disagree" if disagree else "The sources answer in their own words"
+        head = "Sources disagree" if disagree else alone if len(sure) == 1 else "The sources answer in their own words"
         parts.append(_listed(head, sure, _MOST, names, longest))
     if unsure:
         head = "The model is unsure of " + ("what else is answered" if sure else "what is answered")

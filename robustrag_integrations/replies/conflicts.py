@@ -83,12 +83,12 @@ def differ(one: str, other: str) -> bool:
 
 def _words(text: str) -> list[str]:
     """Return the words that are compared, without a verdict and the small ones; "isn't" as "is not"."""
-    verdict = verdict_of(text)
+    said = int(verdict_of(text) is not None)
     small = {"a", *WORDS.get(f"profile {language_of(text) or 'en'}", ())} - _KEPT
     text = _NOT.sub(lambda m: f"{m[1] or 'can'} not", _TIME.sub(".", _THOUSANDS.sub("", text[:_LONGEST])))
     words = [part for word in signed_words(text).split() for part in _BOUND.sub(r"\g<0> ", word).split()]
-    pairs = zip(["", *words], words, strict=False)
-    return [word for last, word in pairs if word not in small or _NUMBER.fullmatch(last)][verdict is not None :]
+    pairs = zip(["", *words][said:], words[said:], strict=False)
+    return [word for last, word in pairs if word not in small or _NUMBER.fullmatch(last)]
 
 
 def _same_forms(mine: Collection[str], yours: Collection[str]) -> bool:

@@ -180,11 +180,11 @@ def _told(answer: RobustAnswer, outcome: Outcome, settings: ConsensusSettings) -
     """Return the abstention that tells people who says what: of several answers that lead alike these, else all."""
     tied = outcome.count.tied
     only = {g.index for g, own in zip(answer.groups, outcome.said, strict=True) if own and own.key in tied}
-    sure = [
-        own.text for own in outcome.voting if own is not None and own.is_sure and (len(tied) < 2 or own.key in tied)
+    heard = [
+        own.text for own in outcome.voting if own is not None and (own.key in tied if len(tied) > 1 else own.is_sure)
     ]
     return answer.telling(
-        disagree=contradict(list(dict.fromkeys(sure))),
+        disagree=contradict(list(dict.fromkeys(heard))),
         only=only if len(tied) > 1 else None,
         longest=LONGEST_IN_FULL if settings.task == "long_form" else LONGEST,
     )
