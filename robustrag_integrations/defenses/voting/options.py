@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
 from robustrag_integrations._util.normalise import compatible, plain_words, signed_words
+from robustrag_integrations.replies.keys import whole_answer
 from robustrag_integrations.text.abstention import is_abstention
-from robustrag_integrations.text.answer_text import LEAD, answer_text, unboxed, without_citations
+from robustrag_integrations.text.answer_text import without_citations
 from robustrag_integrations.text.prompts import NO_INFORMATION, PromptSet, format_choices, option_label
 
-_PAIRS = (  # around a vote
-    ("**", "**"), ('"', '"'), ("'", "'"), ("`", "`"), ("“", "”"), ("‘", "’"), ("«", "»"), ("(", ")"), ("[", "]"),
-)  # fmt: skip
+_PAIRS = ("**", '""', "''", "``", "“”", "‘’", "«»", "()", "[]")  # around a vote
 _BULLET = re.compile(r"\A[-•*]\s+(?=[^\W\d_])")  # before an option as it was shown; "- 5" may be minus five
 _END = re.compile(r"(?<=[^\W_])[.,;:!。]+\Z")
 _LETTER = re.compile(r"\(?([a-z0])(?:\)|[.:]|\)[.:])?(?:\s*[-–—]?\s*(\S.*))?")
@@ -102,11 +100,9 @@ def is_unclear(response: str, choices: Sequence[str]) -> bool:
 
 def _read(response: str, choices: Sequence[str]) -> int | None:
     """Return the option, where "no information" comes after all others; None where it is unclear which."""
-    said = without_citations(unboxed(answer_text(_visible(response)))).strip()
+    said = compatible(without_citations(whole_answer(response))).strip()
     if len(said) > _LOOKED_AT:
         return None
-    said = LEAD.sub("", compatible(said), count=1).strip()
-    said = said.removesuffix("**") if said.count("**") == 1 else said  # of "**Answer: B**"
     given, options = _vote_of(_BULLET.sub("", said)), _options(tuple(choices))
     if given in options:
         return options.index(given)
@@ -125,21 +121,12 @@ def _vote_of(text: str) -> str:
     before, text = None, " ".join(text.casefold().split())
     while text != before:
         before, text = text, _END.sub("", text)
-        for pair in _PAIRS:
-            opening, closing = pair[0], pair[1]
+        for opening, closing in _PAIRS:
             if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening + closing):
-                text = text[len(opening) : -len(closing)].strip()
+                text = text[1:-1].strip()
     return text
 
 
-def _visible(text: str) -> str:
-    """Return a text without invisible characters: zero-width ones, marks of direction, control characters."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(c for c in text if c in "\n\r\t" or unicodedata.category(c) not in _UNSEEN)
-
-
-_UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 _NOTHING_FOUND = plain_words(NO_INFORMATION)
 
 
