@@ -88,7 +88,7 @@ def _words(text: str) -> list[str]:
     text = _NOT.sub(lambda m: f"{m[1] or 'can'} not", _TIME.sub(".", _THOUSANDS.sub("", text[:_LONGEST])))
     words = [part for word in signed_words(text).split() for part in _BOUND.sub(r"\g<0> ", word).split()]
     pairs = zip(["", *words][said:], words[said:], strict=False)
-    return [word for last, word in pairs if word not in small or _NUMBER.fullmatch(last)]
+    return [word for last, word in pairs if word not in small or _NUMBER.fullmatch(last)] or words[said:]
 
 
 def _same_forms(mine: Collection[str], yours: Collection[str]) -> bool:
