@@ -97,6 +97,7 @@ class LangChainModel(CalledModel):
         self._traits, self._config, self._run_manager = traits, config, run_manager
         self._heard = bool(run_manager.handlers)
         self._asked = llm if structured is None else structured.around(llm)
+        self._by_tool = structured is not None
 
     @property
     def repeats(self) -> Repeats:
@@ -111,21 +112,23 @@ class LangChainModel(CalledModel):
 
     def _invoke(self, call: Call) -> Response:
         asking, value = self._asking(call)
-        return response_of(asking.invoke(value, self._child(call, seen := Seen())), seen.ending)
+        return response_of(asking.invoke(value, self._child(call, seen := Seen(self._by_tool))), seen.ending)
 
     async def _ainvoke(self, call: Call) -> Response:
         asking, value = self._asking(call)
-        return response_of(await asking.ainvoke(value, self._child(call, in_loop(seen := Seen()))), seen.ending)
+        return response_of(
+            await asking.ainvoke(value, self._child(call, in_loop(seen := Seen(self._by_tool)))), seen.ending
+        )
 
     def _streamed(self, call: Call) -> Iterator[Piece]:
-        streamed = Streamed(seen := Seen())
+        streamed = Streamed(seen := Seen(self._by_tool))
         asking, value = self._asking(call, streamed=True)
         for chunk in asking.stream(value, self._child(call, seen)):
             yield from streamed.pieces_of(chunk)
         yield from streamed.end()
 
     async def _astreamed(self, call: Call) -> AsyncGenerator[Piece, None]:
-        streamed = Streamed(seen := Seen())
+        streamed = Streamed(seen := Seen(self._by_tool))
         asking, value = self._asking(call, streamed=True)
         async with closed_after(asking.astream(value, self._child(call, in_loop(seen)))) as chunks:
             async for chunk in chunks:

@@ -49,10 +49,15 @@ def shelf(
 
 
 class Later:
-    """Documents that are retrieved when they are needed. `documents` are those found by then, `error` what failed."""
+    """Documents that are retrieved when they are needed. `documents` are those found by then, `error` what failed.
 
-    def __init__(self, find: Callable[[], Any], afind: Callable[[], Awaitable[Any]]) -> None:
-        self._find, self._afind = find, afind
+    `condensed`: the trusted ones were searched for with more than the question, such as the conversation.
+    """
+
+    def __init__(
+        self, find: Callable[[], Any], afind: Callable[[], Awaitable[Any]], *, condensed: bool = False
+    ) -> None:
+        self._find, self._afind, self.condensed = find, afind, condensed
         self.documents: list[Document] = []
         self.error: BaseException | None = None
 
@@ -135,11 +140,11 @@ def unisolated_documents(inputs: Mapping[str, Any], name: str) -> list[str]:
         f"the prompt's input {other!r} holds documents, which are not isolated: every source is shown them, and the "
         f"radius does not count what they say; give documents as {name!r} alone"
         for other in sorted(inputs)
-        if _holds_documents(inputs[other])
+        if holds_documents(inputs[other])
     ]
 
 
-def _holds_documents(value: Any) -> bool:
+def holds_documents(value: Any) -> bool:
     """True if a value holds a document at any depth, or is too deep to search; of messages the content counts."""
     items = value if isinstance(value, (list, tuple)) else [value]
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.utils import convert_to_messages
 from langchain_core.prompts import BasePromptTemplate
 
@@ -135,22 +135,27 @@ def conversation_caveats(
     return found
 
 
-def is_tainted(inputs: Mapping[str, Any], shown: Mapping[str, Any]) -> bool:
+def is_tainted(inputs: Mapping[str, Any], shown: Mapping[str, Any], *, condensed: bool) -> bool:
     """True if prompts show, or the question was condensed from, words of assistants or tools that no trusted source
-    decided. What an assistant says before the first human message is the program's, unless it is an answer of ours."""
-    named = {*shown, *(history_names(inputs) if STANDALONE in inputs else ())}
-    values = [inputs[name] for name in named if name in inputs]
-    if any(isinstance(inputs.get(name), str) and inputs[name].strip() for name in _HISTORIES if name in named):
+    decided. What an assistant says before the first human message is the program's, unless it is an answer of ours. A
+    system message is the program's among its `messages`, and in a history what a memory made of answers.
+    """
+    named = {*shown, *(history_names(inputs).union(_HISTORIES) if condensed or STANDALONE in inputs else ())}
+    held = {name: inputs[name] for name in named if name in inputs}
+    if any(isinstance(held.get(name), str) and held[name].strip() for name in _HISTORIES):
         return True
-    said = (value for value in values if isinstance(value, BaseMessage) or _is_conversation(value))
-    return any(_holds_untrusted_words(_messages_of(value)) for value in said)
+    said = {name: value for name, value in held.items() if isinstance(value, BaseMessage) or _is_conversation(value)}
+    return any(_holds_untrusted_words(_messages_of(value), name == "messages") for name, value in said.items())
 
 
-def _holds_untrusted_words(messages: Sequence[BaseMessage]) -> bool:
+def _holds_untrusted_words(messages: Sequence[BaseMessage], of_program: bool) -> bool:
     asked = False
     for message in messages:
         asked |= isinstance(message, HumanMessage)
-        if isinstance(message, (ToolMessage, FunctionMessage)):
+        summarised = message.additional_kwargs.get("lc_source") == "summarization"  # by LangChain's middleware
+        if isinstance(message, (ToolMessage, FunctionMessage)) or summarised:
+            return True
+        if isinstance(message, SystemMessage) and not of_program:
             return True
         if isinstance(message, AIMessage) and message.text and (asked or mark_of(message)) and not is_trusted(message):
             return True

@@ -18,14 +18,29 @@ from pydantic import BaseModel
 
 from robustrag_integrations.answers.usage import Usage, told
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.models.reply import Blocks, Ending, Piece, chars_of, logprobs_in, reason_in, usage_of
+from robustrag_integrations.models.reply import (
+    Blocks,
+    Ending,
+    Piece,
+    calling,
+    chars_of,
+    logprobs_in,
+    reason_in,
+    usage_of,
+)
 
 
 class Seen(BaseCallbackHandler):
-    """Remembers the ending of the model's own reply, which a parser behind it leaves out."""
+    """Remembers the ending of the model's own reply, which a parser behind it leaves out.
+
+    `by_tool`: a call of a tool is how the model answers.
+    """
 
     ignore_chain = ignore_retriever = ignore_agent = ignore_custom_event = True
     ending = Ending()
+
+    def __init__(self, by_tool: bool = False) -> None:
+        self._by_tool = by_tool
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
         """Note the model's reply."""
@@ -34,7 +49,9 @@ class Seen(BaseCallbackHandler):
         found = ending_of(message) if isinstance(message, BaseMessage) else Ending()
         usage = usage_of((response.llm_output or {}).get("token_usage"))
         logprobs = logprobs_in(info.get("logprobs") or info.get("logprobs_result"))
-        self.ending = _completed(found, Ending(finish=reason_in(info), usage=usage, logprobs=logprobs))
+        ending = _completed(found, Ending(finish=reason_in(info), usage=usage, logprobs=logprobs))
+        called = self._by_tool and ending.finish == "tool_calls"
+        self.ending = replace(ending, finish="stop") if called else ending
 
 
 def response_of(said: Any, seen: Ending) -> Response:
@@ -65,9 +82,14 @@ def ending_of(message: BaseMessage) -> Ending:
     reasoning = (extra.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
     parts.reasoning_chars += sum(map(chars_of, filter(None, reasoning)))
     told = message.response_metadata
+    calls = (
+        getattr(message, "tool_calls", None),
+        getattr(message, "invalid_tool_calls", None),
+        extra.get("tool_calls"),
+    )
     logprobs = logprobs_in(told.get("logprobs") or told.get("logprobs_result"))
     return Ending(
-        finish=reason_in(told),
+        finish=calling(reason_in(told), parts.calls_tools or any(calls)),
         refusal=parts.refusal,
         reasoning_chars=parts.reasoning_chars,
         usage=usage_of(getattr(message, "usage_metadata", None)),
@@ -89,7 +111,9 @@ class Streamed:
             found, known = ending_of(chunk), self._own
             refusals = [words for words in (known.refusal, found.refusal) if words is not None]
             self._own = Ending(
-                finish=found.finish if found.finish != "unknown" else known.finish,
+                finish=calling(found.finish, known.finish == "tool_calls")
+                if found.finish != "unknown"
+                else known.finish,
                 refusal="".join(refusals) if refusals else None,
                 reasoning_chars=known.reasoning_chars + found.reasoning_chars,
                 usage=told((known.usage, found.usage)),

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
-from langchain_robustrag.documents import Later
+from langchain_robustrag.documents import Later, checked_documents
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.questions import (
     STANDALONE,
@@ -133,20 +133,23 @@ class _Call:
 
     def asking(self, documents: Any) -> dict[str, Any]:
         """Take the documents that were found first; return the input of the robust chain."""
-        self._documents = documents
+        is_trusted = self._chain.trusted_retriever is not None
+        self._documents = checked_documents(documents, "trusted documents" if is_trusted else "documents")
         question = self._answering.question
         asked = under_every_name(self._inputs, question)
         if question is None and (alone := standing_alone(self._inputs, self._heard)) is not None:
             self._found[STANDALONE] = alone
             asked = asking_alone({**asked, STANDALONE: alone}, self._answering.prompt)
-        if self._chain.trusted_retriever is None:
-            return {**asked, self._name: documents}
+        if not is_trusted:
+            return {**asked, self._name: self._documents}
         retriever = self._chain.retriever
+        given = find_question(self._inputs, question, self._answering.prompt, self._name)
         self._later = Later(
             lambda: retriever.invoke(self._query(retriever), self._heard_by()),
             lambda: retriever.ainvoke(self._query(retriever), self._heard_by()),
+            condensed=self._first.InputType is not str and self._heard.queries != {given},
         )
-        return {**asked, f"trusted_{self._name}": documents, self._name: self._later}
+        return {**asked, f"trusted_{self._name}": self._documents, self._name: self._later}
 
     @property
     def documents(self) -> Any:
@@ -222,8 +225,7 @@ def create_robust_retrieval_chain(
         ```
     """
     check_retriever(retriever)
-    if trusted_retriever is not None:
-        check_retriever(trusted_retriever, "trusted_retriever")
+    check_trusted(trusted_retriever, retriever)
     check_flag(supporting_only=supporting_only)
     answering = create_reporting_chain(llm, prompt, options, ["trusted_retriever", "supporting_only"])
     return RobustRetrievalChain(
@@ -232,6 +234,14 @@ def create_robust_retrieval_chain(
         answering=answering,
         supporting_only=supporting_only,
     )
+
+
+def check_trusted(trusted_retriever: object, retriever: object) -> None:
+    """Raise for a trusted retriever that cannot be asked, or that finds what the other one finds; None is none."""
+    if trusted_retriever is not None:
+        check_retriever(trusted_retriever, "trusted_retriever")
+    if trusted_retriever is retriever:
+        raise ValueError("trusted_retriever is retriever: all that it finds would be trusted; give each a store")
 
 
 def check_retriever(retriever: object, name: str = "retriever") -> None:

@@ -42,7 +42,14 @@ from langchain_robustrag.callbacks import (
     send_report,
 )
 from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager, steers
-from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, Later, grouped, shelf, unisolated_documents
+from langchain_robustrag.documents import (
+    DEFAULT_DOCUMENT_PROMPT,
+    Later,
+    grouped,
+    holds_documents,
+    shelf,
+    unisolated_documents,
+)
 from langchain_robustrag.language_models import Traits, configured, has_pipeline, is_configurable, traits_of
 from langchain_robustrag.prompts import FilledTemplate, asks_for_json, check_inputs, shown_names
 from langchain_robustrag.questions import (
@@ -351,6 +358,10 @@ class RobustDocuments(OneRun[Any]):
         if not isinstance(inputs, Mapping) or name not in inputs:
             got = sorted(map(str, inputs)) if isinstance(inputs, Mapping) else type(inputs).__name__
             raise KeyError(f"the input must be a dict with the documents under {name!r}; got {got}")
+        documents, shelf_name = inputs[name], self._trusted_name
+        for other in inputs.keys() - {name, shelf_name}:
+            if str(other).startswith("trusted") and holds_documents(inputs[other]):
+                raise KeyError(f"trusted documents come in as {shelf_name!r}; got {printable(str(other), 60)!r}")
         given = with_history_for_prompts({k: v for k, v in inputs.items() if k not in (name, self._trusted_name)})
         question = find_question(inputs, self.question, self.prompt, name)
         for prompt, of_plan in self._asked:
@@ -377,7 +388,11 @@ class RobustDocuments(OneRun[Any]):
             accept_sampling=self.calls.accept_sampling,
             markers=self.citation_markers,
             for_prompt=self.reader == "model",
-            conversation=is_tainted({key: value for key, value in inputs.items() if key != name}, shown),
+            conversation=is_tainted(
+                {key: value for key, value in inputs.items() if key != name},
+                shown,
+                condensed=isinstance(documents, Later) and documents.condensed,
+            ),
             objects=self.structured is not None,
         )
 
@@ -390,7 +405,6 @@ class RobustDocuments(OneRun[Any]):
         named = vars(self._prompts).items()
         filled = {key: unchecked(t, inputs=given) for key, t in named if isinstance(t, FilledTemplate)}
         settings = unchecked(self.settings, prompts=unchecked(self._prompts, **filled))
-        documents = inputs[name]
         if self._trusted_name not in inputs:
             plan = self._defense.whole_plan(beside(documents), settings)
         else:

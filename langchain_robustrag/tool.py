@@ -17,11 +17,11 @@ from langchain_core.tools.retriever import RetrieverInput
 from langchain_robustrag.callbacks import NOSTREAM, ShownMessage, in_loop
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
-from langchain_robustrag.documents import Later
+from langchain_robustrag.documents import Later, checked_documents
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.messages import answer_message, marked
 from langchain_robustrag.questions import asking_alone, question_inputs, under_every_name
-from langchain_robustrag.retrieval import check_retriever
+from langchain_robustrag.retrieval import check_retriever, check_trusted
 from robustrag_integrations.answers.answer import WITHHELD, RobustAnswer, as_answer
 from robustrag_integrations.audit.canaries import trusted_retrieval
 
@@ -139,8 +139,7 @@ def create_robust_retriever_tool(
         ```
     """
     check_retriever(retriever)
-    if trusted_retriever is not None:
-        check_retriever(trusted_retriever, "trusted_retriever")
+    check_trusted(trusted_retriever, retriever)
     answering = create_reporting_chain(llm, prompt, options, read_by_model=True)
     first, marked = (retriever, nullcontext) if trusted_retriever is None else (trusted_retriever, trusted_retrieval)
 
@@ -160,6 +159,7 @@ def create_robust_retriever_tool(
             documents = first.invoke(query, config)
         others = later(query, config)
         with _failures_told(others):
+            documents = checked_documents(documents)
             answered = answering.invoke(inputs(query, documents, others), hidden(config))
         return content_and_artifact(answered, [*documents, *others.documents])
 
@@ -168,6 +168,7 @@ def create_robust_retriever_tool(
             documents = await first.ainvoke(query, config)
         others = later(query, config)
         with _failures_told(others):
+            documents = checked_documents(documents)
             answered = await answering.ainvoke(inputs(query, documents, others), hidden(config))
         return content_and_artifact(answered, [*documents, *others.documents])
 

@@ -24,7 +24,7 @@ from typing_extensions import Unpack
 from llamaindex_robustrag.conversation import aside_prompt, from_conversation
 from llamaindex_robustrag.grouping import Later
 from llamaindex_robustrag.llm import blocks_the_loop
-from llamaindex_robustrag.query_engine import check_names, check_parts, synthesizer_of
+from llamaindex_robustrag.query_engine import check_names, check_parts, check_trusted, synthesizer_of
 from llamaindex_robustrag.reports import REPORT
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
 from robustrag_integrations.audit.canaries import trusted_retrieval
@@ -96,10 +96,10 @@ class _TurnMemory:
         await self._memory.aput(self._held(message))
 
     def set(self, messages: list[ChatMessage]) -> None:
-        self._memory.set(self._engine._for_prompts(messages))
+        self._memory.set(self._engine._as_held(messages))
 
     async def aset(self, messages: list[ChatMessage]) -> None:
-        await self._memory.aset(self._engine._for_prompts(messages))
+        await self._memory.aset(self._engine._as_held(messages))
 
     def _held(self, message: ChatMessage) -> ChatMessage:
         if message.role != MessageRole.ASSISTANT:
@@ -221,15 +221,15 @@ class ReportingChatEngine(BaseChatEngine):
         return False
 
     def _for_prompts(self, conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
-        """Return a conversation as prompts may hold it, also one that was made of what people were shown."""
-        held = []
-        for message in conversation:
-            if message.role == MessageRole.ASSISTANT and message.content in self._told:
-                message = ChatMessage(role=MessageRole.ASSISTANT, content=ABSTENTION)
-            elif REPORT in message.additional_kwargs:  # which some LLMs write into their prompts
-                message = ChatMessage(role=message.role, content=message.content)
-            held.append(message)
-        return held
+        """Return a conversation as prompts may hold it, without the marks, which some LLMs write into their prompts."""
+        held = self._as_held(conversation)
+        return [ChatMessage(role=m.role, content=m.content) if REPORT in m.additional_kwargs else m for m in held]
+
+    def _as_held(self, conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
+        """Return a conversation, also one that was made of what people were shown, as a memory holds it."""
+        silent = ChatMessage(role=MessageRole.ASSISTANT, content=ABSTENTION, additional_kwargs={REPORT: None})
+        told = self._told
+        return [silent if m.role == MessageRole.ASSISTANT and m.content in told else m for m in conversation]
 
     @classmethod
     def from_defaults(
@@ -262,8 +262,7 @@ class ReportingChatEngine(BaseChatEngine):
                 `{question}`) and `verbose` of the condensing one; the other arguments of `RobustRAGSynthesizer`.
         """
         check_parts(retriever, node_postprocessors)
-        if trusted_retriever is not None:
-            check_parts(trusted_retriever, node_postprocessors, "trusted_retriever")
+        check_trusted(trusted_retriever, retriever, node_postprocessors)
         given: dict[str, Any] = {**settings}
         theirs = {name: given.pop(name) for name in cls._THEIRS if name in given}
         check_names(given, [*signature(cls.from_defaults).parameters, *cls._THEIRS])

@@ -12,6 +12,7 @@ from robustrag_integrations._util.errors import ModelError, TrustedError
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Repeats
+from robustrag_integrations.defenses.trust import MADE_UP
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.plans.asking import ask_final
 from robustrag_integrations.plans.finish import SpendingBook
@@ -43,14 +44,14 @@ def from_conversation(answer: RobustAnswer) -> bool:
     return answer.evidence.get("answered_from") == "conversation"
 
 
-def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Plan:
+def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup], *, tainted: bool) -> Plan:
     """Wrap a plan so that a reply from the conversation replaces what documents do not speak of.
 
     These are an abstention, and answers of groups whose passages have no word of the question and few of the answer:
     a model greets back whatever it is shown. Nothing of the documents reaches the prompt, and the reply has the radius
     0. An answer that stays keeps its radius if an attacker within it cannot silence all who speak of the question, or
     if the conversation gives no reply. A withheld answer (`min_radius`) stays withheld, and one that is streamed as it
-    comes stays.
+    comes stays. `tainted`: no trusted source decided some words of the conversation, and so of what is said of it.
     """
     held: list[Emit] = []
     book, is_streamed = SpendingBook(), False
@@ -60,7 +61,7 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
         if isinstance(request, Emit) and not is_streamed:
             held.append(request)
             return None
-        is_streamed |= isinstance(request, Ask) and request.is_streamed
+        is_streamed |= isinstance(request, Ask) and request.is_streamed and request.role == "final"
         reply = yield request
         book.note(request, reply)
         return reply
@@ -68,11 +69,12 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
     failed: TrustedError | None = None
     try:
         answer: RobustAnswer = yield from relayed(plan, relay)
-    except TrustedError as error:  # a greeting about which a model made something up
-        if error.robustness.trusted.reply is None or is_streamed:
-            raise
+    except TrustedError as error:
         failed, answer = error, error.robustness
-    if answer.trusted is not None and answer.trusted.status in ("answers", "abstains"):
+    shelf = answer.trusted  # of a greeting a model makes something up, of which nothing is shown
+    if shelf is not None and shelf.status not in ("silent", "empty") and shelf.error != MADE_UP:
+        if failed is not None:
+            raise failed
         yield from held
         return answer
     speaking = _speaking(answer, groups)
@@ -108,6 +110,7 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup]) -> Pl
         text=text,
         abstained=False,
         groups=reports,
+        decided_by="conversation" if tainted else None,
         evidence={"answered_from": "conversation"},
         warnings=(*answer.warnings, _WITHOUT_DOCUMENTS),
     )

@@ -32,7 +32,7 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[Pass
     none share a group. A function takes a `Passage`: `metadata` is the node's, `id` its id, `document_id` that of its
     source document.
     """
-    _check_nodes(nodes, "nodes")
+    nodes = checked_nodes(nodes, "nodes")
     passages = [_passage(n) for n in nodes]
     if group_by == PASSAGE:  # a node that was retrieved twice is one
         return isolate(passages, by=lambda passage: passage.id)
@@ -46,7 +46,6 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[Pass
 
 def shelf_of_nodes(nodes: Sequence[NodeWithScore]) -> tuple[PassageGroup, ...]:
     """Put trusted nodes into one group, whose text is what stock synthesizers show; none for no node."""
-    _check_nodes(nodes, "trusted_nodes")
     return shelf_of([replace(p, text=p.text.strip()) for p in map(_passage, nodes)])
 
 
@@ -77,9 +76,12 @@ class Later:
         return self.nodes
 
 
-def _check_nodes(nodes: Sequence[NodeWithScore], name: str) -> None:
-    if wrong := [type(n).__name__ for n in nodes if not isinstance(n, NodeWithScore)]:
+def checked_nodes(nodes: Any, name: str) -> list[NodeWithScore]:
+    """Return nodes as a new list; TypeError if it is something else."""
+    found = list(nodes) if hasattr(nodes, "__iter__") else [nodes]
+    if wrong := [type(n).__name__ for n in found if not isinstance(n, NodeWithScore)]:
         raise TypeError(f"{name} must be what retriever.retrieve(query) gave, a list of NodeWithScore, got {wrong[0]}")
+    return found
 
 
 def node_places(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[int, ...]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
 from concurrent import futures
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, cast
@@ -32,7 +33,7 @@ from robustrag_integrations.answers.determinism import Repeats, checked_samples
 from robustrag_integrations.models.base import Response, Role, Until, limit_among, not_asked
 from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, checked_timeout, is_busy
-from robustrag_integrations.models.reply import Piece
+from robustrag_integrations.models.reply import Ending, Piece
 from robustrag_integrations.replies.reading import counted
 from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.prompts import Prompt
@@ -143,14 +144,27 @@ class LLMModel(CalledModel):
     def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """Ask all prompts at once, each fitted to the window by itself, in threads that keep spans and contexts."""
         ask = super().generate
-        return driven(_read(self._parts(prompts), self._fitter, until), lambda step: ask(step[0], role, step[1]))
+        return driven(_read(self._parts(prompts, role), self._fitter, until), lambda step: ask(step[0], role, step[1]))
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop; calls that are not waited for are cancelled."""
-        ask, parts = super().agenerate, await asyncio.to_thread(self._parts, prompts)
+        ask, parts = super().agenerate, await asyncio.to_thread(self._parts, prompts, role)
         return await adriven(_read(parts, self._fitter, until), lambda step: ask(step[0], role, step[1]))
 
     generate_until, agenerate_until = generate, agenerate
+
+    def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
+        """Yield the answer in pieces; a prompt that does not fit the window is cut, and the last piece says so."""
+        [fitting], cut = self._fitter.parts(prompt)
+        for piece in super().stream(fitting, role):
+            yield Response.of("", piece, truncated=cut) if isinstance(piece, Ending) else piece
+
+    async def astream(self, prompt: Prompt, role: Role = "final") -> AsyncGenerator[Piece, None]:
+        """`stream` without blocking the event loop."""
+        [fitting], cut = await asyncio.to_thread(self._fitter.parts, prompt)
+        async with aclosing(super().astream(fitting, role)) as pieces:
+            async for piece in pieces:
+                yield Response.of("", piece, truncated=cut) if isinstance(piece, Ending) else piece
 
     def _failure(self, error: BaseException) -> Exception:
         if steers(error):
@@ -197,8 +211,10 @@ class LLMModel(CalledModel):
             raise TypeError(f"the LLM gave no structured output but {type(said).__name__}: {said!r:.80}")
         return Response(said.model_dump_json())
 
-    def _parts(self, prompts: Sequence[Prompt]) -> list[tuple[list[Prompt], bool]]:
-        return [self._fitter.parts(prompt, self._max_parts) for prompt in prompts]
+    def _parts(self, prompts: Sequence[Prompt], role: Role) -> list[tuple[list[Prompt], bool]]:
+        """Return each prompt in its parts. Trusted passages are one: only who has read all is silent about them all."""
+        most = 1 if role == "trusted" else self._max_parts
+        return [self._fitter.parts(prompt, most) for prompt in prompts]
 
     def _messages(self, prompt: str) -> list[ChatMessage]:
         system = self._llm.system_prompt

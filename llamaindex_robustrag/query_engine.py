@@ -72,8 +72,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
     ) -> None:
         _check_robust(response_synthesizer)
         check_parts(retriever, node_postprocessors)
-        if trusted_retriever is not None:
-            check_parts(trusted_retriever, node_postprocessors, "trusted_retriever")
+        check_trusted(trusted_retriever, retriever, node_postprocessors)
         super().__init__(retriever, response_synthesizer, node_postprocessors, callback_manager)
         self._trusted_retriever = trusted_retriever
 
@@ -149,6 +148,14 @@ def check_parts(retriever: object, node_postprocessors: object, name: str = "ret
             )
     if not hasattr(retriever, "retrieve"):
         raise TypeError(f"{name} must have retrieve(), got {type(retriever).__name__}; give index.as_retriever()")
+
+
+def check_trusted(trusted_retriever: object, retriever: object, node_postprocessors: object) -> None:
+    """Raise for a trusted retriever that cannot be used, or that finds what the other one finds; None is none."""
+    if trusted_retriever is not None:
+        check_parts(trusted_retriever, node_postprocessors, "trusted_retriever")
+    if trusted_retriever is retriever:
+        raise ValueError("trusted_retriever is retriever: all that it finds would be trusted; give each an index")
 
 
 def check_names(given: Collection[str], own: Iterable[str]) -> None:

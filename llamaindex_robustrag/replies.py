@@ -14,7 +14,7 @@ from llama_index.core.base.llms.types import ChatResponse, CompletionResponse, T
 
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.models.reply import Ending, FinishReason, entry, logprobs_in, reason_in, usage_of
+from robustrag_integrations.models.reply import Ending, FinishReason, calling, entry, logprobs_in, reason_in, usage_of
 
 _TRACES = ("reasoning_content", "reasoning", "thinking", "thinking_delta")
 
@@ -35,14 +35,15 @@ def ending_of(said: ChatResponse | CompletionResponse) -> Ending:
     """Return the ending of a response, or of the last part of a stream."""
     if isinstance(said.raw, Ending):
         return said.raw
-    extra, blocks = dict(said.additional_kwargs), []
+    extra, kinds = dict(said.additional_kwargs), dict[str, list[Any]]()
     if isinstance(said, ChatResponse):
         extra |= said.message.additional_kwargs
-        blocks = [b for b in said.message.blocks if getattr(b, "block_type", "") == "thinking"]
+        for block in said.message.blocks:
+            kinds.setdefault(getattr(block, "block_type", ""), []).append(block)
     traces = (len(trace) for name in _TRACES if isinstance(trace := extra.get(name), str))
-    reasoning_chars = sum(len(getattr(b, "content", None) or "") for b in blocks) or next(traces, 0)
+    reasoning_chars = sum(len(getattr(b, "content", None) or "") for b in kinds.get("thinking", ())) or next(traces, 0)
     return Ending(
-        finish=_finish(said.raw, extra),
+        finish=calling(_finish(said.raw, extra), bool(kinds.get("tool_call") or extra.get("tool_calls"))),
         refusal=_refusal(said.raw, extra),
         reasoning_chars=reasoning_chars,
         usage=_usage(said.raw, extra),
@@ -66,7 +67,7 @@ class Streamed:
         found, known = ending_of(part), self._ending
         self._thought += len(part.additional_kwargs.get("thinking_delta") or "")
         self._ending = Ending(
-            finish=found.finish if found.finish != "unknown" else known.finish,
+            finish=calling(found.finish, known.finish == "tool_calls") if found.finish != "unknown" else known.finish,
             refusal=known.refusal if found.refusal is None else (known.refusal or "") + found.refusal,
             reasoning_chars=max(known.reasoning_chars, found.reasoning_chars),
             usage=found.usage if found.usage != Usage() else known.usage,

@@ -43,7 +43,7 @@ from typing_extensions import Unpack
 
 from llamaindex_robustrag.audit import hosted_tools
 from llamaindex_robustrag.conversation import from_conversation, with_aside
-from llamaindex_robustrag.grouping import Later, group_nodes, shelf_of_nodes
+from llamaindex_robustrag.grouping import Later, checked_nodes, group_nodes, shelf_of_nodes
 from llamaindex_robustrag.llm import CallOptions, LLMModel, steers
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.prompts import UserTemplate, chosen, stock_template, with_user_prompt
@@ -401,7 +401,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         else:
             shelf = replace(known, groups=shelf_of_nodes(trusted))
             plan = method.trusted_plan(shelf, settings, _others(cast("Later", nodes), beside))
-        return plan if self._aside is None else with_aside(plan, self._aside, asked_of)
+        return plan if self._aside is None else with_aside(plan, self._aside, asked_of, tainted=self._is_tainted)
 
     def _performer(self) -> Performer:
         return (TextPerformer if self._local is None else DecodingPerformer)(self._model)
@@ -475,10 +475,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """Send the events of one synthesis around the block, which sets its response."""
         text = query.query_str if isinstance(query, QueryBundle) else query
         trusted = kwargs.pop("trusted_nodes", None)
-        if trusted is not None and not isinstance(nodes, Later):
-            nodes = Later.of(nodes)
+        if isinstance(nodes, Later) or trusted is not None:
+            trusted = checked_nodes(trusted, "trusted_nodes")
+            nodes = nodes if isinstance(nodes, Later) else Later.of(nodes)
         plan = self._plan(text, nodes if isinstance(nodes, Later) else list(nodes), trusted, **kwargs)
-        found = list(nodes) if trusted is None else list(trusted)
+        found = list(nodes) if trusted is None else trusted
         read = [each.node.get_content(MetadataMode.LLM) for each in found]
         _dispatcher.event(SynthesizeStartEvent(query=query))
         payload: dict[str, Any] = {EventPayload.QUERY_STR: text}
@@ -535,7 +536,8 @@ class _Synthesis:
         Trusted nodes come first; the others follow where they were asked.
         """
         if self.later is not None:
-            self.metadata.update({node.node_id: node.node.metadata for node in self.later.nodes})
+            for node in self.later.nodes:  # whose ids may be those of trusted ones
+                self.metadata.setdefault(node.node_id, node.node.metadata)
             self.sources += [ReportedNode.of(node, self.metadata) for node in self.later.nodes]
         if from_conversation(answer):
             self.sources.clear()

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.cli.output import EXIT_USAGE, UsageError, complain, working
@@ -221,11 +223,19 @@ def check_paths(args: argparse.Namespace) -> None:
 def indexes_of(args: argparse.Namespace) -> tuple[Index, Index | None, tuple[Skipped, ...]]:
     """Read and index what is named by --docs, and in an index of its own by --trusted; what is skipped is said."""
     from robustrag_integrations.corpus import BM25Index
+    from robustrag_integrations.corpus.documents import Skipped
 
-    index, skipped = _index_of(args, args.docs) if args.docs else (BM25Index([]), ())
     if not args.trusted:
+        index, skipped = _index_of(args, args.docs)
         return index, None, skipped
-    trusted, more = _index_of(args, args.trusted)
+    trusted, skipped = _index_of(args, args.trusted)
+    try:
+        index, more = _index_of(args, args.docs) if args.docs else (BM25Index([]), ())
+    except RobustRAGError as error:  # what others write there must not stop a trusted answer
+        if not all(map(os.path.lexists, args.docs)):
+            raise
+        complain(f"left out: all of --docs ({error})")
+        index, more = BM25Index([]), (Skipped(", ".join(args.docs), str(error)),)
     return index, trusted, (*skipped, *more)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.errors import INTERRUPTS, ModelError, RobustRAGError, TooFewVotesError, TrustedError
+from robustrag_integrations._util.errors import INTERRUPTS, ModelError, TooFewVotesError, TrustedError
 from robustrag_integrations._util.redaction import in_one_line
 from robustrag_integrations.answers.answer import ANSWERING, Claim, GroupReport, RobustAnswer, TrustedReport
 from robustrag_integrations.answers.determinism import Determinism
@@ -34,8 +34,13 @@ from robustrag_integrations.replies.keys import key_of, whole_answer
 from robustrag_integrations.replies.reading import complete_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.text.abstention import may_begin_phrase, silence_of
-from robustrag_integrations.text.prompts import OBJECT_PROMPT
+from robustrag_integrations.text.prompts import NO_INFORMATION, OBJECT_PROMPT
 from robustrag_integrations.text.shared_words import SharedWords
+
+MADE_UP = (
+    "the reply has no number, name or word of theirs, so that the model may have made it up; ask a better model, or "
+    "take such replies with word_gate=False"
+)
 
 
 @dataclass(frozen=True)
@@ -134,10 +139,7 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
             "it has a threshold, when_empty='ask_others' asks the others"
         )
         return _Heard(replace(report, status="failed", error=lacks))
-    template, choices = settings.prompts.trusted, inputs.choices
-    if template is None:
-        raise ValueError("trusted passages need a prompt: give your PromptSet one, trusted=PromptTemplate(...)")
-    values = {"context": group.text, "query": inputs.query}
+    choices, values = inputs.choices, {"context": group.text, "query": inputs.query}
     if choices is not None:
         values["choices"] = shown_options(choices, group.text, settings.prompts)
     phrases = settings.phrases
@@ -150,7 +152,7 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
         said = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
         return may_begin_phrase(text, phrases) or (words is not None and not words.are_in(said))
 
-    [response] = yield Ask((template.render(**values),), "trusted", shown, holds=holds)
+    [response] = yield Ask((settings.prompts.trusted.render(**values),), "trusted", shown, holds=holds)
     report = replace(report, reply=response.text, truncated=response.truncated)
     answer, why = complete_answer(response, getattr(settings, "cut_replies", "abstain"), inputs.limit)
     text, begun = answer.text or "", False
@@ -158,19 +160,18 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
     said: Literal["silent", "abstains"] | None = None
     if why is None and choices is not None:
         choice = parse_option(text, choices)
-        said = None if choice is not None else "silent"
         if is_unclear(text, choices):
             why = "the reply names none of the options"
-        text = "" if choice is None else choices[choice]
+        elif choice is None:  # a letter may stand for "no information"
+            said = silence_of(text, (*phrases, NO_INFORMATION), inputs.query) or "silent"
+        else:
+            text = choices[choice]
     elif why is None:
         said = silence_of(text, phrases, inputs.query) or (
             "abstains" if settings.final_abstains(text, inputs.query) else None
         )
         if said is None and words is not None and not words.may_be_in(text):
-            why = (
-                "the reply has no number, name or word of theirs, so that the model may have made it up; ask a better "
-                "model, or take such replies with word_gate=False"
-            )
+            why = MADE_UP
         begun = shown and not holds(text)
         if rest := _rest(said, response, answer, begun) if shown and why is None else "":
             yield Emit(rest)
@@ -182,7 +183,7 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
     if why is not None:
         begun = shown and not holds(text)
         return _Heard(replace(report, status="failed", error=why), response=response, begun=begun)
-    if choice is not None and not _holds_back(inputs):
+    if choices is not None and said != "silent" and not _holds_back(inputs):
         yield Emit(text)
     return _Heard(replace(report, status=said or "answers"), text, choice, answer)
 
@@ -280,7 +281,9 @@ def _with_dissent(
         return _unheard(answer, found)
     try:
         beside = yield from relayed(ask_others(found), hidden)
-    except RobustRAGError as error:
+    except Exception as error:
+        if not _is_theirs(error, others):
+            raise
         return _unheard(answer, error)
     assert answer.trusted is not None  # noqa: S101 - a trusted answer
     groups = tuple(_held_against(group, answer) for group in _beside(beside, answer.trusted).groups)
@@ -296,17 +299,19 @@ def _unheard(answer: RobustAnswer, error: Exception) -> RobustAnswer:
     return replace(answer, warnings=(*answer.warnings, why))
 
 
+def _is_theirs(error: Exception, others: Others) -> bool:
+    """True of what the others made fail; interrupts and what steers the program pass."""
+    return not isinstance(error, INTERRUPTS) and others.is_failure(error)
+
+
 def _never_failing(others: Others) -> tuple[Callable[[], Any], Callable[[], Awaitable[Any]] | None]:
     """Return `find` and `afind` with an exception as their result in place of raising it."""
-
-    def is_result(error: BaseException) -> bool:
-        return isinstance(error, Exception) and not isinstance(error, INTERRUPTS) and others.is_failure(error)
 
     def find() -> Any:
         try:
             return others.find()
         except Exception as error:
-            if not is_result(error):
+            if not _is_theirs(error, others):
                 raise
             return error
 
@@ -318,7 +323,7 @@ def _never_failing(others: Others) -> tuple[Callable[[], Any], Callable[[], Awai
         try:
             return await afind()
         except Exception as error:
-            if not is_result(error):
+            if not _is_theirs(error, others):
                 raise
             return error
 

@@ -29,7 +29,8 @@ _WORDS: dict[FinishReason, tuple[str, ...]] = {
     "content_filter": ("content_filter", "content_filtered", "safety", "recitation", "guardrail_intervened",
                        "blocklist", "prohibited_content", "spii", "image_safety", "language", "refusal",
                        "error_toxic", "guardrails", "blocked", "content-filter"),
-    "tool_calls": ("tool_calls", "tool_call", "tool_use", "function_call", "tool-calls"),
+    "tool_calls": ("tool_calls", "tool_call", "tool_use", "function_call", "tool-calls", "pause_turn",
+                   "malformed_function_call", "unexpected_tool_call"),
 }  # fmt: skip
 _MEANING: dict[str, FinishReason] = {word: reason for reason, words in _WORDS.items() for word in words}
 _TYPES: tuple[tuple[str, Any, str], ...] = (
@@ -101,6 +102,14 @@ def finish_reason(said: Any) -> FinishReason:
         return "unknown"
     last = str(word)[:_LONGEST_WORD].rpartition(".")[2].strip().casefold()
     return _MEANING.get(last.removeprefix("finish_reason_"), "other")
+
+
+def calling(finish: FinishReason, calls_tools: bool) -> FinishReason:
+    """Return the finish reason of a reply that may call tools, whatever it says beside: some servers call that a stop.
+
+    One that was cut or filtered stays so.
+    """
+    return "tool_calls" if calls_tools and finish in ("stop", "other", "unknown") else finish
 
 
 def entry(holder: Any, name: str) -> Any:

@@ -70,6 +70,22 @@ def test_nothing_in_docs_changes_a_letter_of_what_is_printed(
     assert ask(QUESTION, "--trusted", handbook, "--docs", uploads).out == alone
 
 
+@pytest.mark.parametrize("left", ["nothing", "a file that cannot be read", "more than is read"])
+def test_uploads_that_cannot_be_read_stop_no_trusted_answer(
+    ask, handbook: Path, uploads: Path, left: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = ask(QUESTION, "--trusted", handbook, "--docs", uploads).out
+    if left == "more than is read":
+        monkeypatch.setattr("robustrag_integrations.corpus.reading.MOST_FILES", 3)
+    else:
+        for file in uploads.iterdir():
+            file.unlink() if left == "nothing" else file.write_bytes(b"\x00")
+    result = ask(QUESTION, "--trusted", handbook, "--docs", uploads)
+    assert result.out == alone
+    assert "--docs" in result.err or "more than" in result.err
+    assert ask(QUESTION, "--docs", uploads).code == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -78,6 +94,7 @@ def test_nothing_in_docs_changes_a_letter_of_what_is_printed(
         (["--trusted", "uploads", "--docs", "uploads"], "would be trusted"),
         (["--trusted", "handbook", "--docs", "handbook/../handbook/x"], "would be trusted"),
         (["--trusted", "nowhere", "--docs", "uploads"], "nowhere"),
+        (["--trusted", "handbook", "--docs", "nowhere"], "nowhere"),
     ],
 )
 def test_mistakes_are_named(

@@ -222,6 +222,7 @@ def failing(prompt: str) -> str:
 FAILURES: dict[str, tuple[Any, list[Any], str]] = {
     "empty reply": (lambda p: "  ", HANDBOOK, "empty"),
     "cut": (lambda p: Response("The notice period is", finish="length"), HANDBOOK, "limit of tokens"),
+    "calls a tool": (lambda p: Response("I don't know", finish="tool_calls"), HANDBOOK, "tool"),
     "cut silence": (lambda p: Response("I don't know", finish="length"), HANDBOOK, "cut"),
     "filtered": (lambda p: Response("4 weeks", finish="content_filter"), HANDBOOK, "filter"),
     "refused": (lambda p: Response("", refusal="no"), HANDBOOK, "refused"),
@@ -375,6 +376,14 @@ def test_dissent_of_the_others_is_told_and_decides_nothing() -> None:
     alone = ConsensusAggregation(model(down), ask_others=True).answer(QUESTION, uploads(3), trusted=HANDBOOK)
     assert alone.decided_by == "trusted"
     assert "could not be asked" in alone.warnings[-1]
+
+    class Broken(ConsensusAggregation):
+        @staticmethod
+        def plan_of(inputs: Any, settings: Any) -> Any:
+            raise ArithmeticError("a defect")
+
+    broken = Broken(model(), ask_others=True).answer(QUESTION, uploads(3), trusted=HANDBOOK)
+    assert (broken.text, "could not be asked" in broken.warnings[-1]) == ("It is 4 weeks.", True)
     trapped = ConsensusAggregation(model(), ask_others=True)
     pieces = trapped.stream(QUESTION, [3], trusted=HANDBOOK)  # type: ignore[list-item]
     assert list(pieces) == ["It is 4 weeks."]
@@ -435,6 +444,8 @@ CHOICES = ["4 weeks", "1 day"]
         ("4 weeks", "4 weeks", "answers"),
         ("No information found", "1 day", "silent"),
         ("I don't know", "1 day", "silent"),
+        ("C", "1 day", "silent"),
+        ("The context does not say.", "The context does not say.", "abstains"),
     ],
 )
 def test_options_are_chosen_by_the_trusted(reply: str, text: str, status: str) -> None:
@@ -442,7 +453,7 @@ def test_options_are_chosen_by_the_trusted(reply: str, text: str, status: str) -
         return "1 day" if "1 day." in prompt else reply
 
     for answer in every_way(MajorityVoting(model(said)), uploads(4), BADGES, choices=CHOICES):
-        assert (answer.text, answer.choice) == (text, CHOICES.index(text))
+        assert (answer.text, answer.choice) == (text, CHOICES.index(text) if text in CHOICES else None)
         assert answer.trusted is not None
         assert answer.trusted.status == status
 

@@ -65,7 +65,9 @@ class NativeModel(Reader):
         name = schema.__name__ if isinstance(schema, type) else schema["title"]
         key = "cityName" if schema is City else "name"
         call = {"name": name, "args": {key: said.removeprefix("It is ").removesuffix(" indeed")}, "id": "1"}
-        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
+        ended = {"stop_reason": "tool_use"}  # as Anthropic's say
+        message = AIMessage("", tool_calls=[call], response_metadata=ended)
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         return self._generate(messages, *args, **kwargs)

@@ -17,7 +17,7 @@ from langchain_classic.chains.combine_documents import create_stuff_documents_ch
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.retrievers import BaseRetriever
@@ -206,6 +206,65 @@ def test_a_failure_lets_nobody_in(trusted: Any, reply: str | None, error: type[E
         assert quiet.invoke({"input": QUESTION})["robustness"].abstained
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        AIMessage("I don't know", tool_calls=[{"name": "search", "args": {}, "id": "1"}]),
+        AIMessage("I don't know", additional_kwargs={"tool_calls": [{"id": "1"}]}),
+        AIMessage([{"type": "text", "text": "I don't know"}, {"type": "tool_use", "name": "search", "input": {}}]),
+        AIMessage("I don't know", response_metadata={"stop_reason": "pause_turn"}),
+        AIMessage("I don't know", response_metadata={"finish_reason": "SAFETY"}),
+        AIMessage("I don't know", additional_kwargs={"refusal": "No."}),
+        AIMessage([{"type": "thinking", "thinking": "I don't know"}]),
+    ],
+)
+def test_the_phrase_of_a_reply_that_is_no_whole_answer_lets_nobody_in(reply: AIMessage, streamed: bool) -> None:
+    class Says(Reader):
+        def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+            return ChatResult(generations=[ChatGeneration(message=reply)])
+
+        def _stream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+            yield ChatGenerationChunk(message=AIMessageChunk(**reply.model_dump(exclude={"type"})))
+            ended = reply.response_metadata or {"finish_reason": "stop"}
+            yield ChatGenerationChunk(message=AIMessageChunk("", response_metadata=ended))
+
+    made = chain(found := Finds(documents=uploads(5)), BADGES, llm=Says())
+    with pytest.raises(TrustedError):
+        list(made.stream({"input": QUESTION})) if streamed else made.invoke({"input": QUESTION})
+    assert found.asked == []
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter])
+def test_a_trusted_retriever_may_give_any_list_of_documents(kind: Any) -> None:
+    found = RunnableLambda(lambda question: kind(HANDBOOK))
+    options: dict[str, Any] = {"trusted_retriever": found, "when_empty": "ask_others"}
+    result = create_robust_retrieval_chain(Finds(documents=uploads(3)), Reader(), PROMPT, **options)
+    for answer in every_way(result):
+        assert (answer["answer"], answer["context"]) == ("It is 4 weeks.", HANDBOOK)
+    tool = create_robust_retriever_tool(Finds(documents=[]), Reader(), "s", "S.", prompt=PROMPT, **options)
+    call = {"name": "s", "args": {"query": QUESTION}, "id": "1", "type": "tool_call"}
+    assert tool.invoke(call).artifact["documents"] == HANDBOOK
+
+
+def test_ids_and_failures_of_uploads_stay_out_of_a_trusted_answer_that_they_are_asked_about() -> None:
+    pages = [page.model_copy(update={"id": "1"}) for page in HANDBOOK]
+    alone = chain([], pages).invoke({"input": QUESTION})["robustness"]
+    same = [upload.model_copy(update={"id": "1"}) for upload in uploads(3)]
+    for others in (same, Fails(), [3]):
+        result = chain(Finds(documents=others) if isinstance(others, list) else others, pages, ask_others=True).invoke(
+            {"input": QUESTION}
+        )
+        answer = result["robustness"]
+        assert (answer.text, answer.citations, answer.decided_by) == (alone.text, alone.citations, "trusted")
+        assert answer.supporting(result["context"]) == pages
+
+
+def test_markers_number_no_page_of_a_trusted_answer() -> None:
+    for result in every_way(chain(uploads(3), citation_markers=True)):
+        assert result["answer"] == "It is 4 weeks."
+
+
 def test_tokens_of_a_trusted_answer_are_shown_as_they_come() -> None:
     pieces = [
         piece["answer"] for piece in chain(uploads(2), word_gate=False).stream({"input": QUESTION}) if "answer" in piece
@@ -231,6 +290,10 @@ def test_the_documents_chain_takes_trusted_context() -> None:
             documents.invoke({**given, "trusted_context": wrong})
     with pytest.raises(ValueError, match="trusted_context"):
         create_robust_documents_chain(Reader(), ChatPromptTemplate.from_template("{context}{trusted_context}{input}"))
+    with pytest.raises(KeyError, match="trusted_context"):
+        documents.invoke({"input": QUESTION, "context": uploads(5), "trusted_documents": HANDBOOK})
+    with pytest.raises(ValueError, match="would be trusted"):
+        create_robust_retrieval_chain(both := Finds(documents=[]), Reader(), PROMPT, trusted_retriever=both)
     with pytest.raises(TypeError, match="trusted_retriever"):
         create_robust_retrieval_chain(Finds(documents=[]), Reader(), PROMPT, trusted_retriever=HANDBOOK)  # type: ignore[arg-type]
 
@@ -352,19 +415,27 @@ def test_a_conversation_is_as_trusted_as_the_least_trusted_answer_in_it() -> Non
         assert (answer.text, answer.decided_by, answer.meets(1)) == ("It is 4 weeks.", "conversation", False)
         assert answer.for_prompt().abstained
         assert second([asked, word], min_radius=1).abstained
+    summary = "The notice period is 1 day."
+    for word in (SystemMessage(summary), HumanMessage(summary, additional_kwargs={"lc_source": "summarization"})):
+        assert second([word, asked]).decided_by == "conversation"
 
 
 def test_a_question_condensed_from_untrusted_words_counts() -> None:
-    def condensed(inputs: dict[str, Any], trusted: bool) -> list[Document]:
-        return Finds(documents=HANDBOOK if trusted else uploads(3)).invoke(QUESTION)
+    def told(inputs: Any, config: Any) -> list[Document]:
+        return Finds(documents=HANDBOOK).invoke(QUESTION, config)
 
-    made = create_robust_retrieval_chain(
-        RunnableLambda(lambda inputs, config: Finds(documents=uploads(3)).invoke(QUESTION, config)),
-        Reader(),
-        PROMPT,
-        trusted_retriever=RunnableLambda(lambda inputs, config: Finds(documents=HANDBOOK).invoke(QUESTION, config)),
-    )
-    history = [HumanMessage("What is a notice period?"), AIMessage("A time.")]
-    result = made.invoke({"input": "And how long?", "chat_history": history})
-    assert result["standalone_question"] == QUESTION
-    assert result["robustness"].decided_by == "conversation"
+    def untold(inputs: Any) -> list[Document]:
+        return HANDBOOK
+
+    for words in ([HumanMessage("What is a notice period?"), AIMessage("A time.")], "Human: What?\nAI: A time."):
+        given = {"input": "And how long is the notice period?", "chat_history": words}
+        for found, options in ((told, {}), (told, {"question": "input"}), (untold, {})):
+            made = create_robust_retrieval_chain(
+                Finds(documents=uploads(3)), Reader(), PROMPT, trusted_retriever=RunnableLambda(found), **options
+            )
+            result = made.invoke(given)
+            assert (result["answer"], result["robustness"].decided_by) == ("It is 4 weeks.", "conversation")
+            standalone = found is told and not options and isinstance(words, list)
+            assert result.get("standalone_question") == (QUESTION if standalone else None)
+        plain = chain(uploads(3))  # which is asked the question as it is
+        assert plain.invoke(given)["robustness"].decided_by == "trusted"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    MessageRole,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
+from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.memory import ChatSummaryMemoryBuffer
-from llama_index.core.prompts import PromptTemplate
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -26,8 +36,10 @@ from llamaindex_robustrag import (
     RobustRAGSynthesizer,
     assert_defended,
 )
+from llamaindex_robustrag.conversation import from_conversation
 from robustrag_integrations import TrustedError
 from robustrag_integrations.text.prompts import SILENCE_REQUEST
+from tests.contract.llamaindex import Raw
 from tests.llamaindex.fakes import QUESTION, AsyncFactReader, Capital, FactReader
 
 PROMPT = PromptTemplate("Read this.\n{context_str}\nQuestion: {query_str}\nAnswer: ")
@@ -118,6 +130,31 @@ def test_the_prompt_is_the_stock_one_behind_one_sentence() -> None:
     assert bare.seen == stock.seen
 
 
+def test_a_chat_prompt_is_the_stock_one_behind_one_sentence() -> None:
+    said = [(MessageRole.SYSTEM, "Read this.\n{context_str}"), (MessageRole.USER, "{query_str}")]
+    prompt = ChatPromptTemplate([ChatMessage(role=role, content=text) for role, text in said])
+    asked: list[list[ChatMessage]] = []
+
+    class Notes(AsyncFactReader):
+        @llm_chat_callback()
+        def chat(self, messages: Any, **kwargs: Any) -> Any:
+            asked.append(list(messages))
+            return super().chat(messages, **kwargs)
+
+    for options in ({}, {"silence_request": "none"}):
+        retriever = Handbook(HANDBOOK)
+        RobustRAGQueryEngine.from_args(
+            Finds(uploads(3)), llm=Notes(), trusted_retriever=retriever, text_qa_template=prompt, **options
+        ).query(QUESTION)
+    RetrieverQueryEngine(Finds(HANDBOOK), get_response_synthesizer(llm=Notes(), text_qa_template=prompt)).query(
+        QUESTION
+    )
+    ours, bare, stock = ([(m.role, m.content) for m in messages] for messages in asked)
+    [(first, text), last] = stock
+    assert ours == [(first, f"{SILENCE_REQUEST}\n\n{text}"), last]
+    assert bare == stock
+
+
 NODES = st.builds(
     lambda text, name, extra: node(text, name, **extra),
     st.one_of(
@@ -132,7 +169,9 @@ def letters(others: Any, **options: Any) -> tuple[Any, ...]:
     response: Any = engine(others, streaming=True, **options).query(QUESTION)
     pieces = list(response.response_gen)
     answer = response.metadata.robust_answer
-    return pieces, answer.text, answer.decided_by, answer.citations, answer.warnings, response.source_nodes
+    told = answer.warnings if "ask_others" not in options else ()
+    named = {page.node_id: response.metadata[page.node_id] for page in HANDBOOK}
+    return pieces, answer.text, answer.decided_by, answer.citations, told, response.source_nodes[:2], named
 
 
 @settings(max_examples=40, deadline=None)
@@ -140,6 +179,33 @@ def letters(others: Any, **options: Any) -> tuple[Any, ...]:
 def test_nothing_that_the_other_retriever_finds_changes_a_letter(others: list[NodeWithScore], group_by: str) -> None:
     options: dict[str, Any] = {"group_by": group_by, "min_groups": 2, "below": "raise"}
     assert letters(others, **options) == letters([], **options)
+
+
+class Slow(Finds):
+    """Takes a while."""
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        time.sleep(0.01)
+        return super()._retrieve(query_bundle)
+
+
+IMPOSTOR = NodeWithScore(node=HANDBOOK[0].node.model_copy(update={"text": "The capital of France is Berlin."}))
+IMPOSTOR.node.metadata = {"file_path": "uploads/x.md"}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    others=st.lists(st.one_of(NODES, st.just(IMPOSTOR)), max_size=5),
+    breaks=st.sampled_from([None, ConnectionError("down"), ["text"], 5]),
+    fails_on=st.sampled_from([None, "Berlin"]),
+)
+def test_nor_do_delays_failures_and_ids_of_those_that_are_asked_after_a_trusted_answer(
+    others: Any, breaks: Any, fails_on: str | None
+) -> None:
+    found = Slow(others if breaks is None else breaks)
+    llm = FactReader(fails_on=fails_on, delay=0.001)
+    assert letters(found, llm=llm, ask_others=True, below="raise") == letters([], ask_others=True)
+    assert found.asked == 1
 
 
 def test_nor_does_a_retriever_that_fails_or_finds_what_is_no_node() -> None:
@@ -163,11 +229,85 @@ def test_a_failure_lets_nobody_in(trusted: Any, error: type[Exception]) -> None:
     assert others.asked == 0
 
 
-def test_nodes_in_hand_may_be_trusted() -> None:
-    synthesizer = RobustRAGSynthesizer(FactReader(), text_qa_template=PROMPT)
-    response: Any = synthesizer.synthesize(QUESTION, uploads(5), trusted_nodes=HANDBOOK)
+def test_a_search_with_a_threshold_may_find_nothing() -> None:
+    for _, response in every_way(uploads(4), [], when_empty="ask_others"):
+        answer = response.metadata.robust_answer
+        assert (answer.text, answer.decided_by, answer.trusted.status) == ("Berlin", "votes", "empty")
+    made = engine(uploads(4), when_empty="ask_others")
+    made._trusted_retriever.nodes = ConnectionError("down")  # type: ignore[union-attr]
+    with pytest.raises(ConnectionError):
+        made.query(QUESTION)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ChatMessage(role="assistant", blocks=[TextBlock(text="I don't know"), ToolCallBlock(tool_name="f")]),
+        ChatMessage(role="assistant", content="I don't know", additional_kwargs={"tool_calls": [{"id": "1"}]}),
+        ChatMessage(role="assistant", blocks=[ThinkingBlock(content="I don't know")]),
+        ChatMessage(role="assistant", content="I don't know", additional_kwargs={"finish_reason": "length"}),
+    ],
+)
+@pytest.mark.parametrize("streaming", [False, True])
+def test_the_phrase_of_a_reply_that_is_no_whole_answer_lets_nobody_in(message: ChatMessage, streaming: bool) -> None:
+    said = ChatResponse(message=message, delta=message.content)
+    others = Finds(uploads(5))
+    with pytest.raises(TrustedError):
+        list(engine(others, llm=Raw(reply=lambda p: said), streaming=streaming).query(QUESTION).response_gen)
+    assert others.asked == 0
+
+
+def test_what_of_the_shelf_does_not_fit_is_no_silence() -> None:
+    pages = [node(f"Page {n}. " + "Badges cost 3 euros and are blue. " * 12, f"handbook/{n}.md") for n in range(9)]
+    others, small = Finds(uploads(5)), FactReader(window=600)
+    for streaming in (False, True):
+        with pytest.raises(TrustedError, match="did not fit"):
+            list(engine(others, pages, llm=small, streaming=streaming).query(QUESTION).response_gen)
+    assert others.asked == 0
+    assert len(small.seen) == 2  # one prompt each, and no refining
+    response = engine(others, [*HANDBOOK, *pages], llm=small).query(QUESTION)
+    answer = response.metadata.robust_answer
+    assert (str(response), answer.decided_by) == ("Paris", "trusted")
+    assert "cut to fit" in answer.warnings[0]
+
+
+class Keeps(BaseNodePostprocessor):
+    """Keeps two nodes, uploads first; `seen` are the ids that it was given."""
+
+    seen: list[list[str]]
+
+    def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: Any = None) -> list[NodeWithScore]:
+        self.seen.append([n.node_id for n in nodes])
+        return sorted(nodes, key=lambda n: "Berlin" not in n.node.text)[:2]
+
+
+def test_postprocessors_see_each_shelf_by_itself() -> None:
+    for kind in (None, *ENGINES):
+        keeps = Keeps(seen=[])
+        options: dict[str, Any] = {"node_postprocessors": [keeps], "ask_others": True}
+        made = engine(uploads(5), **options) if kind is None else chat(kind, uploads(5), HANDBOOK, **options)
+        response = made.query(QUESTION) if kind is None else made.chat(QUESTION)
+        assert (str(response), response.metadata.robust_answer.decided_by) == ("Paris", "trusted")
+        assert keeps.seen == [[n.node_id for n in shelf] for shelf in (HANDBOOK, uploads(5))]
+
+
+def test_markers_number_no_page_of_a_trusted_answer() -> None:
+    for text, _ in every_way(uploads(3), citation_markers=True):
+        assert text == "Paris"
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter])
+def test_nodes_in_hand_may_be_trusted(kind: Any) -> None:
+    synthesizer = RobustRAGSynthesizer(FactReader(), text_qa_template=PROMPT, when_empty="ask_others")
+    response: Any = synthesizer.synthesize(QUESTION, uploads(5), trusted_nodes=kind(HANDBOOK))
     assert (str(response), response.metadata.robust_answer.decided_by) == ("Paris", "trusted")
     assert response.source_nodes == HANDBOOK
+    made = engine(uploads(5), when_empty="ask_others")
+    made._trusted_retriever.retrieve = lambda query: None  # type: ignore[union-attr,method-assign]
+    with pytest.raises(TypeError, match="trusted_nodes must"):
+        made.query(QUESTION)
+    with pytest.raises(ValueError, match="would be trusted"):
+        RobustRAGQueryEngine.from_args(both := Finds([]), llm=FactReader(), trusted_retriever=both)
     with pytest.raises(TypeError, match="trusted_nodes"):
         synthesizer.synthesize(QUESTION, [], trusted_nodes=["text"])
     with pytest.raises(TypeError, match="trusted_retriever"):
@@ -202,8 +342,9 @@ ENGINES = (RobustContextChatEngine, RobustCondensePlusContextChatEngine)
 
 
 def chat(kind: Any, others: Any, trusted: Any, history: list[ChatMessage] | None = None, **options: Any) -> Any:
+    found = others if isinstance(others, Finds) else Finds(others)
     return kind.from_defaults(
-        Finds(others), llm=FactReader(), trusted_retriever=Handbook(trusted), chat_history=history, **options
+        found, llm=FactReader(), trusted_retriever=Handbook(trusted), chat_history=history, **options
     )
 
 
@@ -232,6 +373,49 @@ def test_words_of_unknown_origin_count_and_a_greeting_of_the_program_does_not(ki
     for history, decided in (([hello], "trusted"), ([hello, asked], "trusted"), ([asked, told], "conversation")):
         reply = chat(kind, uploads(3), HANDBOOK, history).chat(QUESTION)
         assert reply.metadata["robustrag"]["decided_by"] == decided
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_history_keeps_who_decided_and_a_reply_from_an_untrusted_conversation_is_part_of_it(kind: Any) -> None:
+    class Talks(FactReader):
+        def _said(self, prompt: str) -> str:
+            if "No document answers" not in prompt:
+                return super()._said(prompt)
+            return "I told you: Berlin." if "Berlin" in prompt else "Hello."
+
+    first = chat(kind, [], HANDBOOK)
+    first.chat(QUESTION)
+    later = chat(kind, uploads(3), HANDBOOK).chat(QUESTION, chat_history=first.chat_history)
+    assert later.metadata["robustrag"]["decided_by"] == "trusted"
+    for others, decided in ((uploads(5), "conversation"), ([], "trusted")):
+        made = kind.from_defaults(Finds(others), llm=Talks(), trusted_retriever=Handbook(BADGES))
+        made.chat(QUESTION)
+        made._retriever = Finds([])
+        aside = made.chat("And what did you tell me?")
+        assert from_conversation(aside.metadata.robust_answer)
+        kept = made.chat_history[2:]  # the memory forgets the answer, and not what was said about it
+        after = chat(kind, [], HANDBOOK, kept).chat(QUESTION)
+        assert (str(after), after.metadata["robustrag"]["decided_by"]) == ("Paris", decided)
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_greeting_gets_a_reply_where_the_shelf_is_silent_or_a_model_makes_something_up(kind: Any) -> None:
+    class Greets(FactReader):
+        about: str
+
+        def _said(self, prompt: str) -> str:
+            return "Hello." if "No document answers" in prompt else self.about
+
+    made = chat(kind, others := Finds([]), HANDBOOK)
+    for about, asked in (("I don't know", 2), ("Certainly delightful.", 0)):
+        made._synthesizer = RobustRAGSynthesizer(Greets(about=about))
+        others.asked = 0
+        assert str(made.chat("How are you, and what is your name?")) == "Hello."
+        assert "".join(made.stream_chat("How are you, and what is your name?").response_gen) == "Hello."
+        assert others.asked == asked
+    made._synthesizer = RobustRAGSynthesizer(Greets(about=""))
+    with pytest.raises(TrustedError, match="empty"):
+        made.chat("How are you, and what is your name?")
 
 
 @pytest.mark.parametrize("kind", ENGINES)

@@ -30,7 +30,7 @@ from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.caller import is_busy
-from robustrag_integrations.models.reply import Blocks, Ending, chars_of, finish_reason, logprobs_in, usage_of
+from robustrag_integrations.models.reply import Blocks, Ending, calling, chars_of, finish_reason, logprobs_in, usage_of
 from robustrag_integrations.models.threads import PerLoop, in_thread
 
 Result = TypeVar("Result")
@@ -342,9 +342,7 @@ class Said:
 
     def ending(self) -> Ending:
         """Return how it ended."""
-        blocks, finish = self._blocks, finish_reason(self._reason)
-        if blocks.calls_tools and finish in ("stop", "other", "unknown") and not "".join(blocks.text).strip():
-            finish = "tool_calls"
+        blocks, finish = self._blocks, calling(finish_reason(self._reason), self._blocks.calls_tools)
         usage, chars = usage_of(self._usage), blocks.reasoning_chars
         return Ending(finish=finish, refusal=blocks.refusal, reasoning_chars=chars, usage=usage)
 

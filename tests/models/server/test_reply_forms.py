@@ -50,7 +50,8 @@ def said(reply: Reply, *, streamed: bool) -> tuple[str | None, Ending]:
     [
         (Reply("Karl Gross", message={"reasoning_content": "zsecret"}), "Karl Gross", Ending(reasoning_chars=7)),
         (Reply("Karl Gross", message={"reasoning": "zsecret"}), "Karl Gross", Ending(reasoning_chars=7)),
-        (Reply("", message={"content": BLOCKS}), "Karl Gross", Ending(reasoning_chars=7)),
+        (Reply("", message={"content": BLOCKS}), "Karl Gross", Ending(finish="tool_calls", reasoning_chars=7)),
+        (Reply("I don't know", message={"tool_calls": [{"id": "1"}]}), "I don't know", Ending(finish="tool_calls")),
         (Reply("Karl Gr", finish="length"), "Karl Gr", Ending(finish="length")),
         (Reply("Karl", finish="content_filter"), "Karl", Ending(finish="content_filter")),
         (Reply(None, finish="content_filter"), "", Ending(finish="content_filter")),
