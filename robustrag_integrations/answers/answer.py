@@ -17,7 +17,7 @@ from robustrag_integrations._util.words import (
 from robustrag_integrations.answers.citations import Citation, listed, marked_text
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
 from robustrag_integrations.answers.links import without_links
-from robustrag_integrations.answers.telling import LONGEST, Item, told
+from robustrag_integrations.answers.telling import LONGEST, Item, shown_names, told
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage
 from robustrag_integrations.text.prompts import ABSTENTION
 
@@ -327,7 +327,8 @@ class RobustAnswer:
         given, needed = self._given_by, max(2, self.settings.get("min_support", 2))
         if given >= (1 if self.settings.get("allow_sole_source") else needed):
             return self
-        lone = f"{printable(self.sole_source or 'one source', 80)} alone says it"
+        sole = self.sole_source
+        lone = f"{shown_names([sole])[sole] if sole else 'one source'} alone says it"
         who = {0: "no source says it as it stands", 1: lone}.get(given, f"{given} of {needed} sources say it")
         return self.withheld(
             f"withheld from the next prompt: {who}, and its words may be an attacker's; allow_sole_source=True lets "

@@ -49,6 +49,7 @@ _VERDICT = re.compile(
     re.I,
 )
 _TELEPHONE = re.compile(r"(?!0\d*-0\d*\Z)(?=\(?[+0])\(?\+?(?:[ ()-]{0,2}\d){8,15}")  # not the range 01067-01099
+_AT_A_SIGN = re.compile(r"(?<=\d) (?=°|[%‰](?! ?(?:\d|\w\b|\()))")  # 5 °C, 5 % of all; not 5 % 3
 _CODE = re.compile(r"(?:\A|\s)-{1,2}\w|[_/\\=|<>{}\[\]$#@~^`*]|\w\(")  # case means something there
 _MOST_WRAPPERS = 10  # around one answer: "**The answer is "Oslo"**"
 _SHORTEST_FOLDED = 4  # letters; of shorter words case may be all: mW and MW, US and us
@@ -78,9 +79,9 @@ def key_of(answer: str) -> str | None:
     is folded in words of four letters or more that hold no inner capital, in the first letter of a first word, and in
     yes and no, in other languages but for words in capitals (OUI is an identifier). Typography is folded: U+2019, a
     minus at a number's start, a dash between digits, hyphens that do not break, full-width letters and digits, an
-    exclamation mark behind a verdict or behind words. A date is written as `2026-11-21`, a number that begins like a
-    telephone's, with 0 or +, and has eight digits or more, without what parts them. Nothing of this is done to code:
-    between backticks, indented, or in lines that hold its signs. The key of a key is that key.
+    exclamation mark behind a verdict or behind words; a space before ° and %. A date is written as `2026-11-21`, a
+    number of eight digits or more that begins like a telephone's, with 0 or +, without what parts them. Nothing of this
+    is done to code: between backticks, indented, or in lines that hold its signs. The key of a key is that key.
     """
     answer = unicodedata.normalize("NFC", few_marks(answer))
     if alone := _CODE_ALONE.fullmatch(answer.strip()):
@@ -98,7 +99,7 @@ def _key(answer: str) -> str | None:
     first, _, rest = answer.partition("\n")
     if rest and (said := _VERDICT.match(answer)) and said["word"] == first.rstrip():
         answer = f"{said['word']}, {rest}"  # a verdict has a line of its own
-    text = " ".join(_plain(answer).split())
+    text = _AT_A_SIGN.sub("", " ".join(_plain(answer).split()))
     words = _LAST.sub("", text).split(" ")
     if words[-1][-1:] in ("!", "！") and _is_exclaimed(words):
         words[-1] = _EXCLAIMED.sub("", words[-1])
