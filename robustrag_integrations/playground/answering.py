@@ -130,7 +130,7 @@ class Buttons:
             }
 
     async def poison(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """Yield the state with an `attack` planted at a `rank` (1 for the top), from a source of its own."""
+        """Yield the state with an `attack` planted among the others at a `rank` (1: top), from a source of its own."""
         state, rank = state_of(asked.get("state")), asked.get("rank", 1)
         if asked.get("attack") not in [attack.name for attack in attacks()]:
             raise StateError(f"attack {asked.get('attack')!r:.60} is unknown")
@@ -145,9 +145,9 @@ class Buttons:
         taken = {row.source for row in state.rows}
         source = next(name for n in range(1, MOST_PASSAGES + 2) if (name := f"planted-{n}.example") not in taken)
         text = texts[sum(row.planted for row in state.rows) % len(texts)]
-        rows = [*state.rows]
-        rows.insert(rank - 1, Row(text[:LONGEST_PASSAGE], source, planted=True))
-        yield {"state": replace(state, rows=tuple(rows)).as_dict()}
+        trusted, others = ([row for row in state.rows if row.trusted is kind] for kind in (True, False))
+        others.insert(rank - 1, Row(text[:LONGEST_PASSAGE], source, planted=True))
+        yield {"state": replace(state, rows=(*trusted, *others)).as_dict()}
 
     async def certificate(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
         """Yield the certificate for the passages that nobody planted, against `corruption_size` of an `attack`."""

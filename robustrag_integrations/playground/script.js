@@ -104,9 +104,16 @@
     $("save").disabled = true;
     $("certificate").replaceChildren();
     document.querySelectorAll(".panel").forEach((panel) => panel.classList.add("stale"));
+    tellWho(null);
     if (!state.rows.length) say("Write a question, and press Find passages.");
     else if ($("live").checked) timer = setTimeout(ask, PAUSE);
     else say("Press Ask for answers to what is on the page.");
+  };
+
+  /** Say at its heading which shelf decided the answer. */
+  const tellWho = (decided) => {
+    const shelf = { trusted: "trusted", votes: "others", sole_source: "others" }[decided];
+    for (const name of ["trusted", "others"]) $(name).querySelector(".decided").hidden = name !== shelf;
   };
 
   const ask = () => {
@@ -133,6 +140,7 @@
       : "Radius 0: any passage may decide";
     $(`${event.part}-evidence`).replaceChildren(build(event.evidence));
     if (event.part === "vanilla") say("Vanilla has answered; asking about each source alone …");
+    if (event.part === "defended") tellWho(event.decided_by);
     if (event.report) {
       report = event.report;
       $("save").disabled = false;
@@ -188,53 +196,62 @@
     }));
   };
 
-  const move = (from, to, focus) => {
-    to = Math.max(0, Math.min(state.rows.length - 1, to));
-    state.rows.splice(to, 0, ...state.rows.splice(from, 1));
-    fillRows();
-    $("passages").tBodies[0].rows[to].querySelector(focus).focus();
+  /** The rows are those of the trusted shelf, then the others. */
+  const shelfOf = (passage) => state.rows.filter((one) => Boolean(one.trusted) === Boolean(passage.trusted));
+
+  const move = (passage, rank) => {
+    const shelf = shelfOf(passage), from = shelf.indexOf(passage);
+    const to = Math.max(0, Math.min(shelf.length - 1, rank - 1));
+    const start = state.rows.indexOf(shelf[0]);
+    state.rows.splice(start + to, 0, ...state.rows.splice(start + from, 1));
+    fillRows(passage, ".rank-input");
     if (from !== to) {
       changed();
-      say(`Moved to rank ${to + 1} of ${state.rows.length}.`);
+      say(`Moved to rank ${to + 1} of ${shelf.length}.`);
     }
   };
 
-  const fillRows = () => {
-    $("passages").tBodies[0].replaceChildren(...state.rows.map(rowOf));
+  /** Show the rows, with the focus on what this selects in the row of a passage. */
+  const fillRows = (passage, focus) => {
+    state.rows = [...state.rows.filter((one) => one.trusted), ...state.rows.filter((one) => !one.trusted)];
+    const made = state.rows.map(rowOf);
+    for (const name of ["trusted", "others"])
+      $(name).replaceChildren($(name).rows[0], ...made.filter((_, at) => Boolean(state.rows[at].trusted) === (name === "trusted")));
     $("add").disabled = state.rows.length >= controls.bounds.passages;
+    if (focus) (made[state.rows.indexOf(passage)]?.querySelector(focus) ?? $("add")).focus();
   };
 
   const rowOf = (passage, at) => {
-    const number = at + 1;
-    const left = number > state.top_k;
-    const rank = make("input", { type: "number", className: "rank-input", min: "1", max: String(state.rows.length), value: String(number), "aria-label": `Rank of passage ${number}` });
+    const number = at + 1, shelf = shelfOf(passage), place = shelf.indexOf(passage) + 1;
+    const left = !passage.trusted && place > state.top_k;
+    const rank = make("input", { type: "number", className: "rank-input", min: "1", max: String(shelf.length), value: String(place), "aria-label": `Rank of passage ${number}` });
     const text = make("textarea", { rows: 3, value: passage.text ?? "", dir: "auto", maxLength: controls.bounds.passage, "aria-label": `Text of passage ${number}` });
     const source = make("input", { value: passage.source ?? "", dir: "auto", maxLength: controls.bounds.name, placeholder: "its own", "aria-label": `Source of passage ${number}` });
     const planted = make("input", { type: "checkbox", checked: Boolean(passage.planted), "aria-label": `Passage ${number} is planted` });
-    const shelf = make("select", { "aria-label": `Shelf of passage ${number}` }, option("others", "others: asked alone"), option("trusted", "trusted: read together"));
-    shelf.value = passage.trusted ? "trusted" : "others";
+    const trust = make("button", { type: "button", className: "trust", textContent: passage.trusted ? "Do not trust" : "Trust", "aria-label": `${passage.trusted ? "Do not trust" : "Trust"} passage ${number}` });
     const remove = make("button", { type: "button", className: "remove", textContent: "Remove", "aria-label": `Remove passage ${number}` });
-    const row = make("tr", { className: `${passage.planted ? "planted-row" : ""}${passage.trusted ? " trusted-row" : ""}${left ? " left" : ""}` },
+    const row = make("tr", { className: `${passage.planted ? "planted-row" : ""}${left ? " left" : ""}` },
       make("td", { className: "rank-cell" }, rank),
       make("td", { className: "text-cell" }, text),
-      make("td", { className: "source-cell" }, source, shelf,
-        make("label", { className: "inline" }, planted, make("span", { textContent: "planted" })), remove,
+      make("td", { className: "source-cell" }, source,
+        make("label", { className: "inline" }, planted, make("span", { textContent: "planted" })), trust, remove,
         ...(left ? [make("small", { textContent: "not read" })] : [])));
-    rank.addEventListener("change", () => move(at, Number(rank.value) - 1, ".rank-input"));
+    rank.addEventListener("change", () => move(passage, Number(rank.value)));
     text.addEventListener("input", () => { passage.text = text.value; changed(); });
     source.addEventListener("input", () => { passage.source = source.value; changed(); });
-    shelf.addEventListener("change", () => { passage.trusted = shelf.value === "trusted"; fillRows(); changed(); });
+    trust.addEventListener("click", () => {
+      passage.trusted = !passage.trusted;
+      fillRows(passage, ".trust");
+      changed();
+    });
     planted.addEventListener("change", () => {
       passage.planted = planted.checked;
-      fillRows();
-      $("passages").tBodies[0].rows[at].querySelector("[type=checkbox]").focus();
+      fillRows(passage, "[type=checkbox]");
       changed();
     });
     remove.addEventListener("click", () => {
       state.rows.splice(at, 1);
-      fillRows();
-      const rows = $("passages").tBodies[0].rows;
-      (rows[Math.min(at, rows.length - 1)]?.querySelector(".remove") ?? $("add")).focus();
+      fillRows(state.rows[Math.min(at, state.rows.length - 1)], ".remove");
       changed();
     });
     return row;
@@ -275,9 +292,9 @@
     });
     for (const name of ["model", "group_by", "task"]) $(name).addEventListener("change", () => { state[name] = $(name).value; changed(); });
     $("add").addEventListener("click", () => {
-      state.rows.unshift({ text: "" });
-      fillRows();
-      $("passages").tBodies[0].rows[0].querySelector("textarea").focus();
+      const fresh = { text: "" };
+      state.rows.unshift(fresh);
+      fillRows(fresh, "textarea");
       changed();
     });
     $("clear").addEventListener("click", () => {

@@ -41,8 +41,8 @@ class Row:
 class State:
     """Everything that decides what the page shows.
 
-    Of the rows, best first, `top_k` are read. An empty model is the first one; the task is one of the method's, None
-    for its first; settings are numbers and words, the others keep their defaults.
+    Of the rows, best first, all trusted ones are read and `top_k` of the others. An empty model is the first one; the
+    task is one of the method's, None for its first; settings are numbers and words, the others keep their defaults.
     """
 
     question: Annotated[str, Field(max_length=LONGEST_QUESTION)] = ""
@@ -65,9 +65,10 @@ class State:
 
     @property
     def shelves(self) -> tuple[list[tuple[Row, Passage]], list[tuple[Row, Passage]]]:
-        """The passages that are read, trusted ones and others, each with its row."""
-        read = list(zip(self.rows, self.passages, strict=True))[: self.top_k]
-        return [each for each in read if each[0].trusted], [each for each in read if not each[0].trusted]
+        """The passages that are read, trusted ones and others, each with its row; no other displaces a trusted one."""
+        rows = list(zip(self.rows, self.passages, strict=True))
+        others = [each for each in rows if not each[0].trusted]
+        return [each for each in rows if each[0].trusted], others[: self.top_k]
 
     @property
     def benign(self) -> tuple[Passage, ...]:
