@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from robustrag_integrations import Passage
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.corpus import BM25Index, Library
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.playground.answering import Buttons, Models
 from robustrag_integrations.playground.state import Row, State, StateError, state_of
@@ -56,6 +58,24 @@ def test_one_click_fools_vanilla_and_not_the_defence(models: Models, state: Stat
         "defended",
     }
     assert "planted" in json.dumps(found["defended"]["evidence"])
+
+
+def test_trusted_rows_decide_whatever_is_planted_above_them(models: Models, state: State) -> None:
+    rows = (*state.rows[1:], replace(state.rows[0], trusted=True))
+    attacked = replace(state, rows=rows, top_k=2)
+    for _ in range(3):
+        attacked = state_of(pressed(models, "poison", attacked, attack="pia", rank=1)[-1]["state"])
+    assert [row.trusted for row in attacked.rows] == [True, *[False] * 8]
+    assert [row.planted for row in attacked.rows[:5]] == [False, True, True, True, False]
+    found = parts(pressed(models, "answer", attacked))
+    assert (found["vanilla"]["verdict"]["kind"], found["vanilla"]["decided_by"]) == ("hijacked", None)
+    assert (found["defended"]["verdict"]["kind"], found["defended"]["decided_by"]) == ("right", "trusted")
+    [event] = pressed(models, "certificate", attacked, corruption_size=2, attack="injection")
+    assert "at worst 1" in json.dumps(event, ensure_ascii=False)
+    library = Library(LIBRARY.index, trusted=BM25Index([Passage("Anna Lind owns the mill.", source="handbook.md")]))
+    asked = {"state": replace(state, question="Who runs the mill?").as_dict()}
+    [event] = events(Buttons(models, library).search(asked))
+    assert [row.trusted for row in state_of(event["state"]).rows] == [True, *[False] * 5]
 
 
 def test_passages_are_found_in_the_documents(models: Models, state: State) -> None:

@@ -112,7 +112,7 @@ def opened(chromium: Any, address: str, *, width: int = 1280) -> Iterator[Playgr
     tab = Playground(context, address)
     tab.page.goto(f"{address}/")
     try:
-        tab.until("document.querySelectorAll('#passages tbody tr').length > 0")
+        tab.until("document.querySelectorAll('#passages textarea').length > 0")
         tab.page.check("#live")
         tab.settled()
         yield tab
@@ -169,6 +169,28 @@ def test_passages_are_edited_added_and_ranked(chromium: Any, address: str) -> No
         tab.page.click("[aria-label='Remove passage 1']")
         tab.changed()
         assert tab.said("vanilla") == "Kilon Pemel"
+        tab.assert_harmless()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_passage_is_trusted_by_key_and_decides(chromium: Any, address: str, width: int) -> None:
+    with opened(chromium, address, width=width) as tab:
+        shelves = {name: tab.page.locator(f"#{name}") for name in ("trusted", "others")}
+        assert [shelves[name].locator("textarea").count() for name in shelves] == [0, 6]
+        tab.page.focus("[aria-label='Trust passage 3']")
+        tab.page.keyboard.press("Enter")
+        tab.changed()
+        assert [shelves[name].locator("textarea").count() for name in shelves] == [1, 5]
+        assert tab.page.evaluate("document.activeElement.ariaLabel") == "Do not trust passage 1"
+        tab.page.click("#attacks button[title^='gives orders']")
+        tab.changed()
+        assert (tab.said("vanilla"), tab.said("defended")) == ("Jiso Labun", "Kilon Pemel")
+        assert [shelves[name].locator(".decided").is_visible() for name in shelves] == [True, False]
+        assert tab.fits()
+        tab.page.focus("[aria-label='Do not trust passage 1']")
+        tab.page.keyboard.press("Enter")
+        tab.changed()
+        assert [shelves[name].locator(".decided").is_visible() for name in shelves] == [False, True]
         tab.assert_harmless()
 
 
