@@ -12,12 +12,7 @@ from robustrag_integrations.text.keywords import as_keyword
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("The Mill!", "the  mill"),
-        ("Straße", "STRASSE"),
-        ("e\u0301cole", "École"),
-    ],
+    ("one", "other"), [("The Mill!", "the  mill"), ("Straße", "STRASSE"), ("e\u0301cole", "École")]
 )
 def test_case_width_punctuation_and_spacing_make_no_difference(one: str, other: str) -> None:
     assert plain_words(one) == plain_words(other)

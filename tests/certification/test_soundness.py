@@ -7,13 +7,7 @@ import random
 import pytest
 
 from tests.helpers.brute_force import Tally, attack_certificates
-from tests.helpers.worlds import (
-    consensus_world,
-    decoding_world,
-    keyword_world,
-    list_world,
-    voting_world,
-)
+from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, list_world, voting_world
 
 
 @pytest.mark.parametrize(

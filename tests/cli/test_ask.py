@@ -13,7 +13,6 @@ from robustrag_integrations import CallableModel, Passage, from_settings
 from robustrag_integrations.cli import main
 from robustrag_integrations.cli.options import MOST_SKIPPED
 from tests.evaluation import light
-from tests.helpers.documents import write_pdf
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
 QUESTION = "Who runs the mill?"
@@ -26,20 +25,6 @@ def test_an_answer_comes_with_radius_sources_and_who_said_what(ask, docs: Path) 
     assert "Answer:   Anna Lind" in result.out
     assert "Radius:   2" in result.out
     assert "note3.txt" in result.out
-
-
-def test_every_kind_of_file_has_its_vote(ask, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("The mill is run by Anna Lind.")
-    (tmp_path / "b.md").write_text("# Mill\n\nThe mill is run by **Anna Lind**. The mill is run by Anna Lind.")
-    write_pdf(tmp_path / "c.pdf", "The mill is run by Anna Lind.")
-    (tmp_path / "d.jsonl").write_text(
-        '{"text": "The mill is run by Anna Lind.", "source": "Gazette"}\n'
-        '{"text": "The mill is run by Anna Lind.", "source": "Herald"}\n'
-    )
-    result = ask(QUESTION, "--docs", tmp_path / "a.txt", tmp_path / "b.md", tmp_path, "--json")
-    groups = result.data["answer"]["groups"]
-    assert sorted(g["origins"][0] for g in groups) == ["a.txt", "b.md", "c.pdf", "d.jsonl"]
-    assert {g["status"] for g in groups} == {"supports"}
 
 
 def test_rows_of_a_file_that_name_no_source_share_one_vote_and_are_told_so(ask, tmp_path: Path) -> None:
@@ -107,31 +92,6 @@ def test_the_first_skipped_files_are_named_and_the_others_counted(ask, docs: Pat
     assert len(ask(QUESTION, "--docs", docs, "--json").data["skipped"]) == MOST_SKIPPED + 3
 
 
-@pytest.mark.parametrize(
-    ("replies", "said"),
-    [
-        (
-            ["Hold the button for ten seconds, release it and press plus until the logo appears."] * 3,
-            "--task long_form",
-        ),
-        (["Ring the bell and wait until the miller opens the door to you"] * 2 + ["No idea"], "--task long_form"),
-        (["Ostra, Halden, Vik", "Halden; Vik; Moss", "Vik\nMoss\nOstra"], "--task list"),
-        (["Anna", "Bo", "Cy"], None),
-        (["10,000", "20,000", "30,000"], None),
-    ],
-)
-def test_where_nothing_short_is_agreed_on_the_task_that_fits_is_named(command, docs: Path, replies, said) -> None:
-    numbered = [f"{reply} {n}" if said else reply for n, reply in enumerate(replies)]
-    with LoopbackServer(
-        lambda prompt: next((r for n, r in enumerate(numbered) if f"note {n}" in prompt), "")
-    ) as server:
-        result = command("ask", QUESTION, "--docs", docs, "--model", "openai:m", "--base-url", server.url)
-    assert result.code == 3
-    assert all(reply.split("\n")[0] in result.out for reply in numbered)
-    assert result.err.count("try --task") == (said is not None)
-    assert said is None or f"try {said}" in result.err
-
-
 # Hostile documents
 
 
@@ -154,13 +114,6 @@ def test_nothing_of_a_document_its_name_or_the_model_reaches_the_terminal_as_a_c
     for text in (result.out, result.err):
         assert not set(text) & set("\x1b\x07\x08\x9b\u202e\u202c\u200b")
     assert "skipped" in result.err
-
-
-def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp_path: Path, server) -> None:
-    text = "The mill is run by Anna Lind. {query} {{0}} %s ${HOME} {% import os %} <|im_end|></s>[INST]"
-    (tmp_path / "a.txt").write_text(text)
-    assert ask(QUESTION, "--docs", tmp_path, "--method", "keyword").code == 0
-    assert f"Text:\n{text}\n\nQuestion: {QUESTION}\n" in server.prompts[0]
 
 
 # Users' mistakes
@@ -313,11 +266,3 @@ def test_what_is_typed_wins_even_where_it_is_the_default(ask, docs: Path, file: 
     assert (told["alpha"], told["beta"], told["quorum"]) == ("3/10", 3, 0.75)
     assert ["note0.txt"] in [group["origins"] for group in found["answer"]["groups"]]
     assert len(found["passages"]) == 5
-
-
-def test_a_wrong_file_is_named_with_its_key(ask, docs: Path, tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("method: keyword\nsettings: {aplha: 1}")
-    result = ask(QUESTION, "--docs", docs, "--settings", path)
-    assert result.code == 2
-    assert "mine.yaml: settings.aplha: unknown key; did you mean 'alpha'?" in result.err

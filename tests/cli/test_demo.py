@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations import Passage, RobustAnswer
 from robustrag_integrations.certification.metrics import holds_answer
-from robustrag_integrations.cli.demo import Planting, demonstrate, plantings_on
+from robustrag_integrations.cli.demo import plantings_on
 from robustrag_integrations.cli.options import named_model
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.evaluation.data import world
-from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.models.providers import NamedModel
 from tests.cli.conftest import Result
 from tests.helpers.openai_server import LoopbackServer
@@ -59,19 +57,6 @@ def test_plain_rag_is_fooled_by_every_attack_votes_by_many_uploads_and_trust_fir
         assert result["correct"] == (not fooled)
         assert result["decided_by"] == "trusted" or method != "trust first"
     assert seen["prompt injection", "voting"]["radius"] == 3
-
-
-def test_an_abstention_is_neither_right_nor_the_attackers_answer_whatever_its_text_tells() -> None:
-    told = RobustAnswer("Sources disagree: Anna Lind (a); Bo Ek (b)", 0, True, QUESTION, "test")
-
-    class Abstains:
-        def answer(self, query: str, passages: object, **options: object) -> RobustAnswer:
-            return told
-
-    case = EvalQuestion("q", QUESTION, ("Anna Lind",), "Bo Ek")
-    attacks = [Planting("none"), Planting("poisoning", ("Bo Ek",), "Bo Ek")]
-    found = demonstrate(case, [Passage("Anna Lind")], attacks, {"test": Abstains()})  # type: ignore[dict-item]
-    assert [(o.correct, o.hijacked) for o in found] == [(False, False)] * 2
 
 
 def test_texts_are_planted_one_after_the_other_and_the_promise_stands_beside_what_became_of_it(demo) -> None:

@@ -8,7 +8,6 @@ import pytest
 from robustrag_integrations.cli import main
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_USAGE
 from robustrag_integrations.evaluation.run.config import load_config, read_config
-from robustrag_integrations.evaluation.show.tables import LEGEND
 from tests.evaluation.worlds import LIGHT, write_questions
 
 
@@ -116,30 +115,6 @@ def test_wrong_usage_names_the_fix(run, arguments, said) -> None:
     assert said in err
     assert code == EXIT_USAGE
     assert out == ""
-
-
-def test_a_defence_that_does_not_do_the_task_is_left_out_and_said_once(run) -> None:
-    code, out, err = run("--attack", "none", "--method", "keyword")
-    assert code == 0
-    assert err.count("keyword left out: it is for the tasks short_answer, long_form, and") == 1
-    assert "voting     none" in out
-    assert "keyword" not in out
-
-
-def test_where_no_defence_does_the_task_one_that_does_is_named(run, tmp_path) -> None:
-    code, out, err = run(
-        "--data", str(tmp_path / "lands.jsonl"), "--task", "multiple_choice", "--method", "keyword", given=False
-    )
-    assert (code, out) == (EXIT_USAGE, "")
-    assert "keyword left out: it is for the tasks short_answer, long_form" in err
-    assert "use voting" in err
-
-
-def test_help_explains_every_column_of_the_table(run) -> None:
-    _, out, _ = run("--help", given=False)
-    assert len(out.splitlines()) <= 60
-    told = " ".join(out.split())
-    assert all(f"{name}: {meaning}" in told for name, meaning in LEGEND.items())
 
 
 def test_failed_rows_make_the_exit_code(run, monkeypatch) -> None:

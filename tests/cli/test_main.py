@@ -23,26 +23,6 @@ def process(*arguments: object, **environment: str) -> subprocess.CompletedProce
     )
 
 
-def test_help_needs_none_of_the_libraries_that_do_the_work() -> None:
-    heavy = "torch transformers spacy bm25s pypdf openai langchain_text_splitters"
-    code = (
-        "import sys; from robustrag_integrations.cli import main; main(['ask', '--help']);"
-        f"print([m for m in {heavy.split()!r} if m in sys.modules])"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert shown.endswith("[]\n")
-
-
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["demo", "--fly"], ["ask"]], ids=str)
-def test_wrong_usage_exits_with_2_and_says_so_on_standard_error(command, arguments: list[str]) -> None:
-    result = command(*arguments)
-    assert (result.code, result.out) == (2, "")
-    error, hint = result.err.splitlines()
-    assert error.startswith("robustrag")
-    assert ": error: " in error
-    assert hint.endswith(" --help")
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -100,11 +80,7 @@ def test_an_interrupt_ends_without_a_stack_trace(command, docs: Path, monkeypatc
 
 @pytest.mark.parametrize(
     ("missing", "extra", "model"),
-    [
-        ("bm25s", "cli", "openai:m"),
-        ("langchain_text_splitters", "cli", "openai:m"),
-        ("torch", "local", "a folder"),
-    ],
+    [("bm25s", "cli", "openai:m"), ("langchain_text_splitters", "cli", "openai:m"), ("torch", "local", "a folder")],
 )
 def test_a_missing_extra_says_what_to_install(command, docs, monkeypatch, missing: str, extra: str, model: str) -> None:
     monkeypatch.setitem(sys.modules, missing, None)

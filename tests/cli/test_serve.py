@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -13,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -151,15 +149,3 @@ def test_it_finishes_the_answers_under_way_when_it_is_told_to_stop(notes: Path) 
         assert "POST /v1/chat/completions: 200" in log
         assert "Note" not in log
         assert json.dumps(reply).count("runs the mill. Note") == 0
-
-
-def test_requests_are_logged_while_it_serves_and_no_longer(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from robustrag_integrations.serve import server
-
-    log = logging.getLogger("robustrag_integrations")
-    levels: list[int] = []
-    stopped = SimpleNamespace(run=lambda sockets: levels.append(log.level))
-    monkeypatch.setattr(server, "configured", lambda app, **options: stopped)
-    before = log.level
-    assert serve() == 0
-    assert [*levels, log.level] == [logging.INFO, before]

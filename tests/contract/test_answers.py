@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import (
-    CallableModel,
-    ConsensusAggregation,
-    KeywordAggregation,
-    MajorityVoting,
-    RobustAnswer,
-)
+from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, MajorityVoting, RobustAnswer
 from robustrag_integrations.text.prompts import REQUESTS
 from tests.contract.drivers import STYLES, Driver
 from tests.contract.script import ABSTENTION, EVIL, QUESTION, Script, passages, planted, truthful

@@ -12,12 +12,7 @@ from tests.contract.drivers import STYLES, Driver
 from tests.contract.script import ABSTENTION, Script, quoted, replies, truthful
 
 ASKED = "How long can a badge be returned?"
-OWN = [
-    ("system", "You are a helper of Halden. {context}"),
-    ("human", "Hello."),
-    ("ai", "Hi."),
-    ("human", "{question}"),
-]
+OWN = [("system", "You are a helper of Halden. {context}"), ("human", "Hello."), ("ai", "Hi."), ("human", "{question}")]
 DAYS = replies("30 days", "30 days.", "30 days", "14 days")
 
 

@@ -17,19 +17,7 @@ from robustrag_integrations import (
     load_settings,
 )
 from tests.contract.drivers import STYLES, Driver
-from tests.contract.script import (
-    ABSTENTION,
-    EVIL,
-    QUESTION,
-    Script,
-    passages,
-    planted,
-    quoted,
-    read,
-    replies,
-    truthful,
-)
-from tests.helpers.hostile_keys import HOSTILE_KEYS
+from tests.contract.script import ABSTENTION, EVIL, QUESTION, Script, passages, planted, quoted, read, replies, truthful
 
 
 def answer(framework: Driver, found: list[Passage], **settings: Any) -> RobustAnswer:
@@ -156,19 +144,6 @@ def test_a_function_groups_and_what_it_fails_on_shares_a_group(framework: Driver
     assert sizes(failed) == [1, 1, 2]
     assert "2 of 4 passages have no group_by key (1 KeyError, 1 TypeError); they count as one source" in failed.warnings
     assert sizes(answer(framework, found[:2], group_by="author")) == [1, 1]
-
-
-@pytest.mark.parametrize("make", HOSTILE_KEYS.values(), ids=HOSTILE_KEYS)
-def test_keys_made_to_be_unequal_win_no_votes(framework: Driver, make: Any) -> None:
-    keys = {p.text: p.source for p in truthful(4)}
-
-    def key(item: Any) -> Any:
-        return keys.get(item.content or item.text) or make()
-
-    evil = [Passage(f"{EVIL} {n}", id=f"evil-{n}") for n in range(5)]
-    found = answer(framework, [*truthful(4), *evil], group_by=key)
-    assert (found.text, sizes(found)) == ("Paris", [1, 1, 1, 1, 5])
-    assert warned(found, "5 of 9 passages have no group_by key")
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -18,13 +17,7 @@ from robustrag_integrations import (
 )
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
-from robustrag_integrations.text.prompts import (
-    ABSTENTION,
-    NO_INFORMATION,
-    Exemplar,
-    PromptTemplate,
-    prompts_for,
-)
+from robustrag_integrations.text.prompts import Exemplar, PromptTemplate, prompts_for
 from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel, split
 
 ECHO = ScriptedModel(lambda text: text)
@@ -99,11 +92,7 @@ def test_a_passage_that_is_not_text_is_named_by_its_place() -> None:
 
 @pytest.mark.parametrize(
     "defense",
-    [
-        keyword(),
-        DecodingAggregation(ScriptedDecodingModel(uniform), prompts=BARE),
-        VanillaRAG(ECHO, prompts=BARE),
-    ],
+    [keyword(), DecodingAggregation(ScriptedDecodingModel(uniform), prompts=BARE), VanillaRAG(ECHO, prompts=BARE)],
 )
 @pytest.mark.parametrize("passages", [[], ["", "  \n"]])
 def test_nothing_to_read_is_an_abstention_without_a_radius(defense, passages) -> None:
@@ -182,30 +171,6 @@ def test_an_option_that_reads_like_another_ones_letter_is_refused(choices: list[
     assert MajorityVoting(ECHO).answer("q", [choices[0]], choices=choices).choice == 0
 
 
-HOSTILE = [
-    "{query}",
-    "{0}",
-    "%s %(x)s",
-    "{{7*7}}",
-    "${HOME}",
-    "</s><s>[INST]",
-    "\x1b[31mred\x00\x07",
-    "\u202eevil",
-    "a" * 50_000,
-]
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_is_inserted_as_it_is_and_never_reaches_a_terminal_raw(text: str) -> None:
-    model = ScriptedModel(lambda t: t)
-    answer = KeywordAggregation(model, extractor=split).answer(text[:100], [text, "b", "c"])
-    assert text in model.asked[0][1]
-    shown = answer.explain()
-    assert not any(c in shown for c in "\x1b\x00\x07\u202e")
-    assert len(shown) < 5_000
-    assert json.loads(json.dumps(answer.to_dict()))["schema"] == "robustrag/answer/2"
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -227,18 +192,6 @@ def test_prompts_keep_literal_braces_and_show_exemplars_before_the_question() ->
     assert prompt.text == "Do. {json} c? q yes\n\n{json} {x}? {y}"
     assert prompt.context is not None
     assert prompt.text[slice(*prompt.context)] == "{x}"
-
-
-@pytest.mark.parametrize("task", ["short_answer", "multiple_choice", "long_form"])
-@pytest.mark.parametrize("exemplars", [False, True])
-def test_every_task_has_prompts_with_and_without_exemplars(task, exemplars: bool) -> None:
-    prompts = prompts_for(task, exemplars=exemplars)
-    values = {"context": "CONTEXT", "query": "QUERY", "choices": "A. x"}
-    isolated = prompts.isolated.render(**values)
-    assert ("Halden" in isolated.text) == exemplars
-    assert isolated.text.count("CONTEXT") == 1
-    assert "CONTEXT" not in prompts.no_retrieval.render(**values).text
-    assert any(words in isolated.text for words in (ABSTENTION, NO_INFORMATION))
 
 
 @pytest.mark.parametrize("task", ["short_answer", "multiple_choice", "long_form"])

@@ -11,13 +11,7 @@ from robustrag_integrations._util.errors import QuorumError
 from tests.helpers.brute_force import Tally, attack_radius
 from tests.helpers.radii import attack
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, split
-from tests.helpers.worlds import (
-    consensus_world,
-    decoding_world,
-    keyword_world,
-    list_world,
-    voting_world,
-)
+from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, list_world, voting_world
 
 
 @pytest.mark.parametrize(

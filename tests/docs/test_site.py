@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -84,14 +83,6 @@ def test_a_picture_is_what_a_run_gives(name: str) -> None:
     pytest.importorskip("transformers")
     drawing = pictures.pictures()[name]
     assert drawing == (pictures.FOLDER / name).read_text(encoding="utf-8"), "run python -m docs.site.pictures"
-
-
-def test_the_words_under_the_first_picture_are_those_of_the_run() -> None:
-    title = re.search("<title>(.*)</title>", (pictures.FOLDER / "planted.svg").read_text(encoding="utf-8"))
-    assert title
-    for page in ("README.md", "docs/index.md"):
-        text = (ROOT / page).read_text(encoding="utf-8")
-        assert f"![{title[1]}](" in text
 
 
 @pytest.mark.parametrize("path", install.PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

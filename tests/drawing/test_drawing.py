@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from robustrag_integrations._util.json_values import restored
 from robustrag_integrations.answers.answer import STATUSES, GroupReport, RobustAnswer
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.drawing.answer import answer_parts, passages_of
+from robustrag_integrations.drawing.answer import answer_parts
 from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h, to_data, to_html
 from robustrag_integrations.drawing.notebook import INLINE, answer_html, certificate_html, style_sheet
 from robustrag_integrations.drawing.text import one_line, visible
@@ -145,11 +145,6 @@ def test_counts_come_with_kept_keywords_first_and_the_rest_is_counted() -> None:
     assert text.index("kept▮▮▮▮▮5") < text.index("w000▮1")
     assert "880 rarer ones are not shown" in text
     assert text.count("w0") == 19
-
-
-def test_passages_are_those_of_their_groups() -> None:
-    found = passages_of(_answer(), [{"text": str(i)} for i in range(2)])
-    assert [[p["text"] for p in group] for group in found] == [["0"], ["1"], []]
 
 
 def test_what_is_cut_says_how_much_there_was() -> None:

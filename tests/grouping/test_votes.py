@@ -178,9 +178,7 @@ def test_below_min_groups_the_answer_is_an_abstention_that_says_why_and_nothing_
 
 
 @pytest.mark.parametrize(
-    "rules",
-    [{"min_groups": 2}, {"min_radius": 1}, {"copies": "one_vote"}],
-    ids=lambda r: next(iter(r)),
+    "rules", [{"min_groups": 2}, {"min_radius": 1}, {"copies": "one_vote"}], ids=lambda r: next(iter(r))
 )
 def test_certificates_are_about_one_vote_per_group(rules: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"certify the defence without {next(iter(rules))}"):

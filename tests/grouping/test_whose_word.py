@@ -152,8 +152,7 @@ def pdf_file() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("ending", "make"),
-    [("md", lambda: FRONT), ("html", lambda: META), ("docx", word_file), ("pdf", pdf_file)],
+    ("ending", "make"), [("md", lambda: FRONT), ("html", lambda: META), ("docx", word_file), ("pdf", pdf_file)]
 )
 def test_what_a_file_says_of_its_source_is_text(tmp_path: Path, ending: str, make: Any) -> None:
     answer = ask(folder(tmp_path, {f"uploads/evil.{ending}": make()}))

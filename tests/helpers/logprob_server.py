@@ -26,13 +26,7 @@ class LogprobServer(LoopbackServer):
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        cap: int = 100_000,
-        by_id: bool = True,
-        meddle: Meddle | None = None,
+        self, model: Any, tokenizer: Any, *, cap: int = 100_000, by_id: bool = True, meddle: Meddle | None = None
     ) -> None:
         self._model, self._tokenizer = model, tokenizer
         self._cap, self._by_id, self._meddle = cap, by_id, meddle

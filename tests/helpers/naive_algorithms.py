@@ -15,12 +15,7 @@ Said = TypeVar("Said")
 Answer = TypeVar("Answer")
 
 
-def naive_consensus(
-    replies: Sequence[str | None],
-    min_support: int = 2,
-    *,
-    majority: bool = False,
-) -> str | None:
+def naive_consensus(replies: Sequence[str | None], min_support: int = 2, *, majority: bool = False) -> str | None:
     """Consensus: the whole answer that most groups give; of those that begin with yes or no, with more than all others.
 
     Args:

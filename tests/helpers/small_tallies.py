@@ -36,10 +36,7 @@ class SmallTally:
         sets = [agreed if rng.random() < 0.6 else rng.choice(said) for _ in range(groups)]
         alpha = Fraction(rng.choice(["0", "0.2", "0.3", "0.4", "0.5", "0.5", "0.6", "0.75", "1"]))
         beta = None if rng.random() < 0.3 else rng.choice([1, 2, 3, 4, 9])
-        return cls(
-            tuple(None if s is None else frozenset(s) for s in sets),
-            Threshold(alpha, beta),
-        )
+        return cls(tuple(None if s is None else frozenset(s) for s in sets), Threshold(alpha, beta))
 
     @property
     def bits(self) -> Bits:

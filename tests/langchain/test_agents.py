@@ -200,17 +200,6 @@ async def test_the_node_writes_a_message_that_is_shown_once(web: ListRetriever, 
     assert "".join(shown) == "Paris"
 
 
-def test_a_node_with_the_name_of_the_final_call_shows_the_answer_once(web: ListRetriever) -> None:
-    class Asked(Talk):
-        input: str
-
-    graph = graph_of(Asked, create_robust_node(Reader(), PROMPT, answer_key="messages"), "final")
-    given: Any = {"input": QUESTION, "context": web.documents}
-    shown = [(m.text, m.id) for m, _ in graph.stream(given, stream_mode="messages")]
-    assert "".join(text for text, _ in shown) == "Paris"
-    assert len({id for _, id in shown}) == 1
-
-
 def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever) -> None:
     model = FakeListChatModel(responses=["Paris"])
     given = {"input": QUESTION, "context": web.documents}

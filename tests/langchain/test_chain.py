@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,8 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.exceptions import OutputParserException
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.output_parsers import (
-    BaseOutputParser,
-    StrOutputParser,
-)
-from langchain_core.prompts import ChatPromptTemplate, FewShotPromptTemplate, MessagesPlaceholder, PromptTemplate
+from langchain_core.output_parsers import BaseOutputParser, StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_core.runnables import RunnableLambda
 
@@ -28,9 +24,9 @@ from langchain_robustrag import (
 )
 from robustrag_integrations.text.prompts import REQUESTS
 from tests.contract.langchain import Chat
-from tests.contract.script import Script, TooMany, Words
+from tests.contract.script import Script, Words
 from tests.contract.script import read as scripted_read
-from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, read, truthful
+from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, truthful
 
 STYLES = ["invoke", "ainvoke", "stream", "astream"]
 
@@ -54,38 +50,6 @@ async def called(chain: Any, style: str, config: Any = None, asked: Any = None) 
 
 
 # --- prompts
-
-
-AGREED = "Several sources were asked. These are the keywords on which their answers agree.\nKeywords: paris"
-
-
-def final_prompt(prompt: Any, asked: dict[str, Any], **options: Any) -> str:
-    reader = Reader()
-    chain = create_robust_documents_chain(reader, prompt, **FINAL, **options)
-    chain.invoke({**asked, options.get("document_variable_name", "context"): [*truthful(), planted()]})
-    assert len(reader.prompts) == 7
-    return reader.prompts[-1]
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        PromptTemplate.from_template("A {context} Q: {input}"),
-        PromptTemplate.from_template("A {{ context }} Q: {{ input }}", template_format="mustache"),
-        PromptTemplate.from_template("A {context} Q: {input}{end}").partial(end=""),
-        FewShotPromptTemplate(
-            examples=[],
-            example_prompt=PromptTemplate.from_template("{x}"),
-            suffix="{context} Q: {input}",
-            prefix="A",
-            example_separator=" ",
-            input_variables=["context", "input"],
-        ),
-    ],
-    ids=["f-string", "mustache", "partial", "few shots"],
-)
-def test_templates_of_all_kinds(prompt: Any) -> None:
-    assert final_prompt(prompt, {"input": QUESTION}) == f"A {AGREED} Q: {QUESTION}"
 
 
 @pytest.mark.parametrize(
@@ -212,37 +176,6 @@ async def test_wrapped_models_work(wrap: Any) -> None:
         assert await called(chain, style, asked=given(planted())) == "It is Paris indeed"
 
 
-def test_retries_of_the_model_happen_per_group_and_are_not_multiplied() -> None:
-    def answering(error: type[Exception], times: int) -> tuple[Any, list[str]]:
-        tries: list[str] = []
-
-        def answer(prompt: str) -> str:
-            tries.append(prompt)
-            if "Guide 1" in prompt and sum("Guide 1" in t for t in tries) <= times:
-                raise error("down")
-            return read(prompt)
-
-        model = Reader(answer=answer).with_retry(wait_exponential_jitter=False, stop_after_attempt=2)
-        found = create_robust_documents_chain(model, PROMPT, return_robustness=True).invoke(given())["robustness"]
-        return found, tries
-
-    found, tries = answering(ConnectionError, 1)
-    assert ({g.status for g in found.groups}, len(tries)) == ({"supports"}, 6)
-    found, tries = answering(TooMany, 99)
-    assert ([g.status for g in found.groups].count("failed"), len(tries)) == (1, 6)
-
-
-@pytest.mark.parametrize("style", STYLES)
-async def test_graph_interrupts_pass_through(style: str) -> None:
-    errors = pytest.importorskip("langgraph.errors")
-
-    def answer(prompt: str) -> str:
-        raise errors.GraphInterrupt(())
-
-    with pytest.raises(errors.GraphBubbleUp):
-        await called(create_robust_documents_chain(Reader(answer=answer), PROMPT), style)
-
-
 async def test_max_concurrency_in_the_config_is_never_exceeded() -> None:
     cap = 2
     reader, areader = Reader(delay=0.01), Reader(delay=0.01)
@@ -252,16 +185,6 @@ async def test_max_concurrency_in_the_config_is_never_exceeded() -> None:
     reader = Reader(delay=0.01)
     create_robust_documents_chain(reader, PROMPT, calls=CallOptions(max_concurrency=3)).batch([given()] * 4)
     assert reader.peak == 3
-
-
-async def test_a_question_has_ten_calls_under_way_and_waits_for_no_other_question() -> None:
-    many = {**given(), "context": [Document(f"Guide {n}.", metadata={"source": f"{n}"}) for n in range(25)]}
-    reader = Reader(delay=0.05)
-    await create_robust_documents_chain(reader, PROMPT).ainvoke(many)
-    assert reader.peak == 10
-    reader = Reader(delay=0.2)
-    await create_robust_documents_chain(reader, PROMPT).abatch([many] * 3)
-    assert reader.peak == 30
 
 
 class Counting(BaseRateLimiter):
@@ -277,15 +200,6 @@ class Counting(BaseRateLimiter):
     async def aacquire(self, *, blocking: bool = True) -> bool:
         self.passed += 1
         return True
-
-
-async def test_every_isolated_call_and_the_final_one_pass_the_models_rate_limiter() -> None:
-    limiter = Counting()
-    chain = create_robust_documents_chain(Reader(rate_limiter=limiter), PROMPT, **FINAL)
-    answer = chain.invoke(given())
-    assert limiter.passed == 6
-    assert await chain.ainvoke(given()) == answer
-    assert limiter.passed == 12
 
 
 # --- factories
@@ -357,18 +271,6 @@ def test_messages_of_a_graph_withhold_it_and_other_keys_show_it() -> None:
 
 
 # --- documents
-
-
-def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
-    chain = create_robust_documents_chain(Reader(), PROMPT, **FINAL)
-
-    async def leave() -> None:
-        async for _ in chain.astream(given()):
-            break
-
-    for _ in range(20):
-        asyncio.run(leave())
-    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -16,13 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.tools import (
-    BaseTool,
-    InjectedToolCallId,
-    Tool,
-    create_retriever_tool,
-    tool,
-)
+from langchain_core.tools import BaseTool, InjectedToolCallId, Tool, create_retriever_tool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 
@@ -154,10 +148,7 @@ LEAKING: dict[str, Callable[[], Any]] = {
 }
 TRUSTING: Any = {"pass_through": ["add"], "stubs": {"send_money": "sent"}}
 DEFENDED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
-    "robust tool": (
-        lambda: create_agent(LLM, [create_robust_retriever_tool(RETRIEVER, Reader(), "search", "S.")]),
-        {},
-    ),
+    "robust tool": (lambda: create_agent(LLM, [create_robust_retriever_tool(RETRIEVER, Reader(), "search", "S.")]), {}),
     "unknown tools": (lambda: create_agent(LLM, [STOCK, blocks, commanding, add], middleware=defence()), {}),
     "pass_through and stubs": (
         lambda: create_agent(LLM, [STOCK, add, send_money], middleware=defence(pass_through=["add", "send_money"])),
@@ -222,11 +213,6 @@ async def test_a_check_that_saw_nothing_is_no_pass(asynchronously: bool) -> None
         options = {"pass_through": ["add"]} if not callable(app) and hasattr(app, "nodes") else {}
         with pytest.raises(UndefendedError, match="ask a question for which the program retrieves"):
             await checked(app, asynchronously, **options)
-
-
-def test_a_tool_without_text_is_no_check() -> None:
-    with pytest.raises(UndefendedError, match=r"\(add ran\)"):
-        assert_defended(lambda question: add.invoke({"a": 1, "b": 2}), QUESTION)
 
 
 @BOTH

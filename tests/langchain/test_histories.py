@@ -26,14 +26,10 @@ from tests.langchain.fakes import QUESTION, ListRetriever, Reader, truthful
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
 from langchain.agents import create_agent
-from langchain.agents.middleware import (
-    HumanInTheLoopMiddleware,
-    SummarizationMiddleware,
-    ToolCallLimitMiddleware,
-)
+from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware, ToolCallLimitMiddleware
 from langchain_classic.chains.history_aware_retriever import create_history_aware_retriever
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command
 
@@ -162,26 +158,6 @@ class Chat(TypedDict):
     chat_history: list[Any]
     context: list[Document]
     messages: Annotated[list[Any], add_messages]
-
-
-def test_history_retriever_and_node_go_together() -> None:
-    reader, kept = Reader(answer=obeying), InMemoryChatMessageHistory()
-    retriever = create_history_aware_retriever(reader, ListRetriever(documents=PAGES), REPHRASE)
-    graph: Any = StateGraph(Chat)
-    graph.add_node("retrieve", retriever | (lambda found: {"context": found}))
-    graph.add_node("generate", create_robust_node(reader, CHAT, answer_key="messages"))
-    graph.add_edge(START, "retrieve")
-    graph.add_edge("retrieve", "generate")
-    graph.add_edge("generate", END)
-    keys: Any = {"input_messages_key": "input", "history_messages_key": "chat_history"}
-    chat = RunnableWithMessageHistory(graph.compile(), lambda session_id: kept, output_messages_key="messages", **keys)
-    config: Any = {"configurable": {"session_id": "a"}}
-    with audit_isolation("raise"):
-        assert chat.invoke({"input": QUESTION}, config)["messages"][-1].text == "Paris"
-        chat.invoke({"input": "And of Spain?"}, config)
-    assert [m.text for m in kept.messages[:3]] == [QUESTION, "Paris", "And of Spain?"]
-    assert any("Standalone question for: And of Spain?" in prompt for prompt in reader.prompts)
-    assert not any(NAME in prompt for prompt in reader.prompts)
 
 
 class Reading(GullibleAgent):

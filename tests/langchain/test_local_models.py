@@ -71,19 +71,6 @@ def test_no_prompt_is_ever_among_the_responses(huggingface: Any, wrap: Any) -> N
     assert sum("Tilen Marosk" in a for a in answers) >= 2
 
 
-@pytest.mark.parametrize("kind", ["chat", "wrapped"])
-def test_decoding_finds_the_torch_model(chat: Any, kind: str) -> None:
-    models: dict[str, Any] = {
-        "chat": chat,
-        "wrapped": chat.with_retry().bind(stop=["x"]).with_fallbacks([Reader()]),
-    }
-    chain = create_robust_documents_chain(models[kind], method="decoding", return_robustness=True)
-    result = chain.invoke(GIVEN)
-    assert result["answer"] == "Tilen Marosk"
-    assert result["robustness"].method == "decoding"
-    assert "".join(c["answer"] for c in chain.stream(GIVEN) if "answer" in c) == "Tilen Marosk"
-
-
 def test_decoding_takes_the_users_prompts(huggingface: Any) -> None:
     seen: list[Any] = []
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from langchain_robustrag import (
@@ -119,16 +119,6 @@ def test_earlier_answers_and_results_of_tools_in_what_the_prompt_shows_are_warne
     for said in ([], [("human", "Hi"), called], "a text"):
         unmoved = chain.invoke({**INPUT, "said": said if isinstance(said, list) else [], "unshown": said})
         assert not any("part of every prompt" in w for w in unmoved["robustness"].warnings)
-
-
-@pytest.mark.parametrize("key", ["input", "question", "query"])
-async def test_the_question_may_have_any_of_its_names(poisoned: ListRetriever, key: str) -> None:
-    for prompt in (PROMPT, None, PromptTemplate.from_template("{context} {" + key + "}")):
-        chain = create_robust_retrieval_chain(poisoned, Reader(), prompt, **FINAL)
-        for result in (chain.invoke({key: QUESTION}), await chain.ainvoke({key: QUESTION})):
-            assert set(result) == {key, "context", "answer", "robustness"}
-            assert "Paris" in result["answer"]
-            assert result["robustness"].query == QUESTION
 
 
 ALONE = "What is the capital of France, the country?"

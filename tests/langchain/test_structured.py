@@ -14,10 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from langchain_robustrag import (
-    Abstained,
-    create_robust_documents_chain,
-)
+from langchain_robustrag import Abstained, create_robust_documents_chain
 from tests.langchain.fakes import FINAL, PROMPT, QUESTION, Reader, Recorder, planted, read, truthful
 from tests.langchain.test_chain import called
 

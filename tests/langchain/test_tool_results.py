@@ -13,7 +13,6 @@ from langchain_core.documents import Document
 from langchain_core.load import dumps
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import (
     BaseTool,
     InjectedToolCallId,
@@ -22,11 +21,11 @@ from langchain_core.tools import (
     create_retriever_tool,
     tool,
 )
-from pydantic import BaseModel, PrivateAttr
+from pydantic import BaseModel
 
 from langchain_robustrag import UndefendedError, audit_isolation, create_robust_retriever_tool
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, planted, truthful
-from tests.langchain.test_agents import QUESTION_MESSAGES, GullibleAgent, last_tool_message, run
+from tests.langchain.test_agents import GullibleAgent, last_tool_message, run
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
 from langchain.agents import create_agent
@@ -197,12 +196,7 @@ async def test_a_reader_that_fails_is_a_tool_error_without_a_word_of_the_documen
     def failing(prompt: str) -> str:
         raise ConnectionError(f"down: {prompt}")
 
-    robust = create_robust_retriever_tool(
-        ListRetriever(documents=DOCUMENTS),
-        Reader(answer=failing),
-        "search",
-        "S.",
-    )
+    robust = create_robust_retriever_tool(ListRetriever(documents=DOCUMENTS), Reader(answer=failing), "search", "S.")
     middleware: Any = RobustRetrievalMiddleware(Reader(answer=failing))
     agents = [
         create_agent(GullibleAgent(), [robust]),
@@ -393,25 +387,6 @@ async def test_an_error_of_a_tool_that_never_ran_passes_no_text(asynchronously: 
     assert "Mallory" not in content
 
 
-async def test_a_tool_keeps_what_it_remembers_and_gets_its_config() -> None:
-    class Counting(BaseTool):
-        name: str = "search"
-        description: str = "Searches."
-        _calls: int = 0
-        _configs: list[Any] = PrivateAttr(default_factory=list)
-
-        def _run(self, query: str, config: RunnableConfig) -> Any:
-            self._calls += 1
-            self._configs.append(config)
-            return DOCUMENTS
-
-    counting = Counting()
-    assert last_tool_message(await state_after(counting)).content == ANSWER
-    assert last_tool_message(await state_after(counting, True)).content == ANSWER
-    assert counting._calls == 2
-    assert all("callbacks" in config for config in counting._configs)
-
-
 class Outer(ListRetriever):
     """A retriever that keeps six of what another one finds."""
 
@@ -595,23 +570,3 @@ class Streaming(GullibleAgent):
         for piece in pieces:
             chunk = AIMessageChunk(piece, tool_calls=message.tool_calls)
             yield ChatGenerationChunk(message=chunk)
-
-
-def tools_and_middleware() -> list[tuple[list[Any], list[Any]]]:
-    robust = create_robust_retriever_tool(ListRetriever(documents=DOCUMENTS), Reader(), "search", "Searches.")
-    return [([robust], []), ([search_tool(DOCUMENTS)], [RobustRetrievalMiddleware(Reader())])]
-
-
-@pytest.mark.parametrize("way", [0, 1], ids=["tool", "middleware"])
-class TestTokens:
-    async def test_events_show_the_agents_own_tokens_alone(self, way: int) -> None:
-        tools, middleware = tools_and_middleware()[way]
-        agent = create_agent(Streaming(), tools, middleware=middleware)
-        events = [e async for e in agent.astream_events(QUESTION_MESSAGES, version="v2")]  # type: ignore[arg-type]
-        tokens = [e["data"]["chunk"].content for e in events if e["event"] == "on_chat_model_stream"]
-        assert "".join(map(str, tokens)) == "Found:Paris"
-        started = [e["name"] for e in events if e["event"] == "on_chat_model_start"]
-        assert started.count("Reader") == 6
-        ended = [e for e in events if e["event"] == "on_chat_model_end" and e["name"] == "Reader"]
-        assert all("nostream" in e["tags"] for e in ended)
-        assert len(ended) == 6

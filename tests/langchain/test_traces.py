@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from langchain_classic.chains import create_retrieval_chain
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.language_models import FakeListChatModel, FakeListLLM
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tracers.context import collect_runs
 
 from langchain_robustrag import (
     VoteRules,
@@ -26,7 +25,6 @@ from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader
 from tests.langchain.test_chain import STYLES, called, given
 
 ASKED = given()
-SYNC = pytest.mark.parametrize("style", ["invoke", "ainvoke"])
 
 
 def chain_of(model: Any = None, prompt: Any = PROMPT, **options: Any) -> Any:
@@ -78,23 +76,7 @@ async def test_a_retrieval_chain_is_one_tree_without_private_names(
 # --- the same calls, whether anybody learns of them
 
 
-@SYNC
-def test_listeners_in_the_context_see_every_run(style: str) -> None:
-    with collect_runs() as seen:
-        asyncio.run(called(chain_of(), style))
-    [root] = seen.traced_runs
-    groups = [run for run in root.child_runs if run.name.startswith("group:")]
-    assert [[run.run_type for run in group.child_runs] for group in groups] == [["prompt", "llm"]] * 5
-
-
 # --- completion models
-
-
-async def test_events_of_models_come_from_their_start_on(caplog: pytest.LogCaptureFixture) -> None:
-    chain = chain_of(FakeListLLM(responses=["Paris"]))
-    kinds = Counter([event["event"] async for event in chain.astream_events(ASKED, version="v2")])
-    assert kinds["on_llm_start"] == kinds["on_llm_end"] == 6
-    assert not caplog.records
 
 
 # --- nothing of a group is shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from llama_index.core import Settings
 from llama_index.core.prompts import PromptTemplate
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, VoteRules, robust_answer
-from tests.llamaindex.fakes import QUESTION, AsyncFactReader, Capital, FactReader, nodes_of, truthful
+from tests.llamaindex.fakes import QUESTION, Capital, FactReader, nodes_of, truthful
 
 
 @pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
@@ -44,30 +43,6 @@ def test_trap_call_settings_reach_the_model_which_predict_takes_for_template_var
     assert [kwargs["temperature"] for kwargs in noted] == [0.0] * 3
 
 
-@pytest.mark.parametrize("style", ["sync", "async"])
-async def test_the_llms_rate_limiter_is_asked_for_every_request(style: str) -> None:
-    limits = pytest.importorskip("llama_index.core.rate_limiter", reason="this llama-index-core has no rate limiters")
-
-    class Counting(limits.BaseRateLimiter):
-        asked = 0
-
-        def acquire(self, num_tokens: int = 0) -> None:
-            self.asked += 1
-
-        async def async_acquire(self, num_tokens: int = 0) -> None:
-            self.asked += 1
-
-    limiter = Counting()
-    llm = AsyncFactReader()
-    object.__setattr__(llm, "rate_limiter", limiter)
-    synthesizer = RobustRAGSynthesizer(llm=llm)
-    if style == "sync":
-        synthesizer.synthesize(QUESTION, nodes_of(truthful(4)))
-    else:
-        await synthesizer.asynthesize(QUESTION, nodes_of(truthful(4)))
-    assert limiter.asked == 4
-
-
 def test_the_global_llm_is_used_when_none_is_passed(llm: FactReader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Settings, "_llm", llm)
     assert str(RobustRAGSynthesizer().synthesize(QUESTION, nodes_of(truthful()))) == "Paris"
@@ -94,22 +69,6 @@ def test_bad_arguments_are_named(
         RobustRAGSynthesizer(**{"llm": llm, "method": "keyword", **arguments}).synthesize(
             QUESTION, nodes_of(truthful())
         )
-
-
-def test_a_sampling_llm_is_warned_of_on_every_answer_and_once_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    class Warm(FactReader):
-        temperature: float = 0.7
-
-    def warnings_of(**arguments: Any) -> list[str]:
-        response = RobustRAGSynthesizer(llm=Warm(), **arguments).synthesize(QUESTION, nodes_of(truthful()))
-        return response.metadata["robustrag"]["warnings"]
-
-    with caplog.at_level(logging.WARNING, logger="llamaindex_robustrag"):
-        assert any("the model samples (temperature 0.7; set temperature=0)" in w for w in warnings_of())
-    assert [r.message for r in caplog.records if "temperature 0.7" in r.message]
-    assert not any("samples" in w for w in warnings_of(calls=CallOptions(llm_kwargs={"temperature": 0.0})))
-    assert not any("samples" in w for w in warnings_of(calls=CallOptions(samples=False)))
-    assert any("declared by samples=True" in w for w in warnings_of(calls=CallOptions(samples=True)))
 
 
 def test_determinism_can_be_declared_of_a_server() -> None:

@@ -75,10 +75,7 @@ async def test_the_conversation_stands_in_front_of_each_prompt_of_a_context_engi
 
 @pytest.mark.parametrize(
     ("engine_class", "said"),
-    [
-        (RobustContextChatEngine, "holds 1 tool result"),
-        (RobustCondensePlusContextChatEngine, "holds 1 tool result"),
-    ],
+    [(RobustContextChatEngine, "holds 1 tool result"), (RobustCondensePlusContextChatEngine, "holds 1 tool result")],
 )
 def test_what_tools_returned_earlier_is_warned_of(
     poisoned: VectorStoreIndex, llm: FactReader, engine_class: Any, said: str
@@ -155,31 +152,3 @@ async def test_too_many_failures_raise_at_once_and_leave_no_half_turn(
     with pytest.raises(QuorumError):
         await say(engine, method, QUESTION)
     assert engine.chat_history == []
-
-
-def test_conversations_with_one_synthesizer_share_its_workers(clean: VectorStoreIndex) -> None:
-    llm = FactReader(delay=0.02)
-    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=2))
-    engines = [engine_of(RobustContextChatEngine, clean, llm, response_synthesizer=synthesizer) for _ in range(3)]
-    turns = [threading.Thread(target=engine.chat, args=(QUESTION,)) for engine in engines]
-    for turn in turns:
-        turn.start()
-    for turn in turns:
-        turn.join()
-    assert llm.script.peak <= 2
-    assert [engine.chat_history[-1].content for engine in engines] == ["Paris"] * 3
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("small_tak", "small_talk"),
-        ("sytem_prompt", "system_prompt"),
-        ("prefix_mesages", "prefix_messages"),
-        ("min_suport", "min_support"),
-        ("metod", "method"),
-    ],
-)
-def test_misspelt_arguments_get_the_nearest_name(clean: VectorStoreIndex, typed: str, meant: str) -> None:
-    with pytest.raises(TypeError, match=f"unknown arguments {typed}; did you mean {meant}"):
-        engine_of(RobustContextChatEngine, clean, FactReader(), **{typed: 1})

@@ -102,13 +102,6 @@ async def test_robust_chat_engines_pass_each_way(kind: Any) -> None:
     assert await asyncio.to_thread(assert_defended, kind.from_defaults(retriever(), llm=Obeying()), QUESTION)
 
 
-async def test_so_does_a_stock_one_over_an_engine_for_prompts() -> None:
-    with pytest.raises(UndefendedError):
-        await aassert_defended(CondenseQuestionChatEngine.from_defaults(engine(), llm=Obeying()), QUESTION)
-    chat = CondenseQuestionChatEngine.from_defaults(engine(reader="model"), llm=Obeying())
-    assert await aassert_defended(chat, QUESTION)
-
-
 def test_text_of_a_tool_is_found_unless_it_is_trusted() -> None:
     with pytest.raises(UndefendedError, match=r"what 'web' returned.*goes into pass_through=") as raised:
         assert_defended(agent(facts(), web, plan=["facts", "web"]), QUESTION)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
 
-from llamaindex_robustrag import CallOptions, RobustContextChatEngine, VoteRules, robust_answer
+from llamaindex_robustrag import RobustContextChatEngine, VoteRules, robust_answer
 from robustrag_integrations.text.prompts import ABSTENTION
 from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, index_of, truthful
 from tests.llamaindex.test_chat_engines import ENGINES, METHODS, engine_of, say
@@ -93,17 +93,6 @@ def test_a_withheld_answer_stays_withheld(engine_class: type) -> None:
     reply = engine.chat(QUESTION)
     assert reply.metadata.robust_answer.abstained
     assert not any("No document answers" in prompt for prompt in llm.seen)
-
-
-@pytest.mark.parametrize("method", METHODS)
-async def test_a_conversation_that_cannot_be_asked_leaves_the_abstention(method: str) -> None:
-    llm = Sociable(fails_on="No document answers")
-    engine = engine_of(RobustContextChatEngine, index_of(["Rain falls."]), llm, calls=CallOptions(attempts=1))
-    if "stream" in method:
-        pytest.skip("a stream that breaks raises, as for every final call")
-    text, reply = await say(engine, method, "Hello there")
-    assert text == ABSTENTION
-    assert any("could not be asked" in warning for warning in reply.metadata.robust_answer.warnings)
 
 
 class Chatty(Sociable):

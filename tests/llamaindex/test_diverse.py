@@ -9,9 +9,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.keyword_table import KeywordTableIndex
 from llama_index.core.postprocessor import SimilarityPostprocessor
-from llama_index.core.retrievers import (
-    QueryFusionRetriever,
-)
+from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.utils import globals_helper
 

@@ -14,11 +14,7 @@ import pytest
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
-from llama_index.core.query_engine import (
-    RouterQueryEngine,
-    SubQuestionQueryEngine,
-    TransformQueryEngine,
-)
+from llama_index.core.query_engine import RouterQueryEngine, SubQuestionQueryEngine, TransformQueryEngine
 from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.selectors import LLMMultiSelector, LLMSingleSelector

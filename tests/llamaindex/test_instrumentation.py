@@ -71,13 +71,6 @@ async def test_every_call_is_a_child_of_the_one_synthesis_span(
     assert {s.parent_id for s in tops} == {root}
 
 
-@pytest.mark.parametrize("count", [0, 4])
-def test_a_stream_ends_its_synthesis_event_too(traced: tuple[Events, SimpleSpanHandler], count: int) -> None:
-    events, _ = traced
-    RobustRAGSynthesizer(llm=FactReader(), streaming=True).synthesize(QUESTION, nodes_of(truthful(count)))
-    assert events.counted()["SynthesizeEndEvent"] == 1
-
-
 KINDS = ("SynthesizeStart", "GetResponseStart", "LLMPredictStart", "LLMPredictEnd", "GetResponseEnd", "SynthesizeEnd")
 
 
@@ -104,12 +97,6 @@ async def test_one_response_and_one_prediction_are_sent_as_stock_sends_them(
     prompt = predicts.template.format(**predicts.template_args)
     assert all(text in prompt for text in (*texts, QUESTION))
     assert [e.output for e in own if isinstance(e, LLMPredictEndEvent)] == ["Paris"] * (not streaming)
-
-
-def test_without_nodes_no_response_and_no_prediction_is_sent(traced: tuple[Events, SimpleSpanHandler]) -> None:
-    events, _ = traced
-    RobustRAGSynthesizer(llm=FactReader()).synthesize(QUESTION, [])
-    assert not {"GetResponseStartEvent", "LLMPredictStartEvent"} & set(events.counted())
 
 
 @pytest.mark.parametrize("style", ["synthesize", "asynthesize"])

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import Document, SimpleDirectoryReader, VectorStoreIndex
-from llama_index.core.indices.prompt_helper import PromptHelper
-from llama_index.core.node_parser import HierarchicalNodeParser, SentenceWindowNodeParser, TokenTextSplitter
+from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, VoteRules, robust_answer
-from tests.llamaindex.fakes import (
-    EVIL,
-    QUESTION,
-    TRUE,
-    AsyncFactReader,
-    FactReader,
-    WordEmbedding,
-    nodes_of,
-    truthful,
-)
+from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, AsyncFactReader, FactReader, WordEmbedding, nodes_of, truthful
 
 
 def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(llm: FactReader) -> None:
@@ -99,47 +88,6 @@ def test_no_more_parts_are_asked_than_allowed_and_the_rest_is_told(llm: FactRead
     assert any("1 of 7 sources were cut" in w for w in report["warnings"])
 
 
-def test_a_group_is_cut_at_its_end_and_the_others_are_left_alone(llm: FactReader) -> None:
-    helper = PromptHelper(context_window=400, num_output=50)
-    texts = [*truthful(2), "start " + "filler " * 3000 + "the end"]
-    RobustRAGSynthesizer(llm=llm, prompt_helper=helper, calls=CallOptions(num_workers=1, max_parts=1)).synthesize(
-        QUESTION, nodes_of(texts)
-    )
-    short, same, long = llm.seen
-    assert texts[0] in short
-    assert texts[1] in same
-    assert "start filler" in long
-    assert "the end" not in long
-    assert QUESTION in long
-
-
-def test_a_question_that_leaves_no_room_is_an_error_that_says_so(llm: FactReader) -> None:
-    with pytest.raises(ValueError, match=r"context size -.* was not non-negative"):
-        RobustRAGSynthesizer(llm=llm).synthesize("why " * 5000, nodes_of(truthful(1)))
-
-
-@pytest.mark.parametrize(
-    "parser",
-    [
-        TokenTextSplitter(chunk_size=32, chunk_overlap=0),
-        HierarchicalNodeParser.from_defaults(
-            node_parser_ids=["large", "small"],
-            node_parser_map={
-                "large": TokenTextSplitter(chunk_size=64, chunk_overlap=0),
-                "small": TokenTextSplitter(chunk_size=16, chunk_overlap=0),
-            },
-        ),
-        SentenceWindowNodeParser.from_defaults(sentence_splitter=lambda text: text.split(". ")),
-    ],
-    ids=lambda p: type(p).__name__,
-)
-def test_node_parsers_name_the_document_as_source(parser: object) -> None:
-    document = Document(text="One fact stands here. " * 30, doc_id="the-document")
-    nodes = [NodeWithScore(node=node) for node in parser.get_nodes_from_documents([document])]
-    report = RobustRAGSynthesizer(FactReader()).synthesize(QUESTION, nodes).metadata["robustrag"]
-    assert [group["origins"] for group in report["groups"]] == [["the-document"]]
-
-
 def test_trap_citation_engine_splits_a_document_which_still_has_one_vote(llm: FactReader) -> None:
     texts = [*truthful(4), f"{EVIL} " * 60]
     documents = [Document(text=text, doc_id=f"doc-{i}") for i, text in enumerate(texts)]
@@ -171,17 +119,3 @@ def node(text: str, document: str, **metadata: Any) -> NodeWithScore:
 
 def honest(count: int) -> list[NodeWithScore]:
     return [node(f"{TRUE} {i}", f"d{i}", file_path=f"/data/{i}.txt") for i in range(count)]
-
-
-def test_files_that_the_directory_reader_cuts_into_pages_have_one_vote(tmp_path: Path) -> None:
-    for name in ("a", "b", "c"):
-        (tmp_path / f"{name}.txt").write_text(f"{TRUE} {name}")
-    documents = SimpleDirectoryReader(str(tmp_path)).load_data()
-    planted = [
-        Document(text=f"{EVIL} {i}", metadata={"file_path": str(tmp_path / "evil.pdf"), "page_label": str(i)})
-        for i in range(8)
-    ]
-    nodes = [node(d.text, d.doc_id, file_path=d.metadata["file_path"]) for d in (*planted, *documents)]
-    found = report(nodes)
-    assert found["text"] == "Paris"
-    assert len(found["groups"]) == 4

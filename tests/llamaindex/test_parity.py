@@ -39,25 +39,6 @@ async def test_clean_input_gives_what_the_stock_synthesizer_gives(
     assert {n.node.node_id for n in response.source_nodes} == {n.node.node_id for n in kind.source_nodes}
 
 
-@pytest.mark.parametrize("llm_class", LLMS)
-@pytest.mark.parametrize("style", STYLES)
-async def test_one_planted_document_decides_the_stock_answer_and_not_the_robust_one(
-    poisoned: VectorStoreIndex, style: str, llm_class: type[FactReader]
-) -> None:
-    streaming = "stream" in style
-    stock = get_response_synthesizer(llm=llm_class(), response_mode="compact", streaming=streaming)
-    assert (await ask(poisoned, stock, style))[0] == "Berlin"
-    answer, response = await ask(
-        poisoned,
-        RobustRAGSynthesizer(llm=llm_class(), streaming=streaming),
-        style,
-    )
-    report = response.metadata["robustrag"]
-    assert answer == "Paris"
-    assert report["radius"] >= 1
-    assert [g["status"] for g in report["groups"]].count("differs") == 1
-
-
 def test_the_swap_of_one_argument_works_through_the_index(poisoned: VectorStoreIndex, llm: FactReader) -> None:
     engine = poisoned.as_query_engine(llm=llm, response_synthesizer=RobustRAGSynthesizer(llm), similarity_top_k=7)
     assert str(engine.query(QUESTION)) == "Paris"

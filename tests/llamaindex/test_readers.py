@@ -11,7 +11,6 @@ from llama_index.core import Document, VectorStoreIndex
 from llamaindex_robustrag import (
     RobustCondensePlusContextChatEngine,
     RobustContextChatEngine,
-    RobustQueryEngineTool,
     RobustRAGQueryEngine,
     VoteRules,
 )
@@ -36,18 +35,6 @@ TIED = [TRUE, f"{TRUE} So it is.", "The capital of France is Lyon.", "In fact th
 
 def engine_of(index: VectorStoreIndex, llm: FactReader, **settings: Any) -> RobustRAGQueryEngine:
     return RobustRAGQueryEngine.from_args(index.as_retriever(similarity_top_k=5), llm=llm, **settings)
-
-
-async def test_a_tool_and_later_turns_of_a_chat_hold_no_told_tie() -> None:
-    tool = RobustQueryEngineTool.from_defaults(engine_of(index_over(TIED), FactReader()), name="facts")
-    assert tool.call(QUESTION).content == (await tool.acall(QUESTION)).content == "I don't know"
-    llm = FactReader()
-    chat = RobustContextChatEngine.from_defaults(index_over(TIED).as_retriever(similarity_top_k=5), llm=llm)
-    assert str(chat.chat(QUESTION)).startswith("Sources disagree:\n")
-    llm.seen.clear()
-    chat.chat("And of Spain?")
-    assert any("assistant: I don't know" in prompt for prompt in llm.seen)
-    assert not any("disagree" in prompt for prompt in llm.seen)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -136,14 +135,6 @@ def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
     synthesizer.update_prompts({"text_qa_template": template})
     synthesizer.synthesize(QUESTION, nodes_of(["Rain."]))
     assert llm.seen[0] == f"Dry {{x}}: Rain. ? {QUESTION}\n\n{REQUESTS['short_answer']}"
-
-
-@pytest.mark.parametrize(
-    ("name", "hint"), [("text_qa_templat", "did you mean text_qa_template?"), ("x", "known here: text_qa_template")]
-)
-def test_unknown_prompts_are_named(llm: FactReader, name: str, hint: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(f"unknown prompts {name}; {hint}")):
-        RobustRAGSynthesizer(llm=llm).update_prompts({name: PromptTemplate("{query_str}")})
 
 
 def test_prompts_of_stock_synthesizers_are_left_out_with_one_warning(

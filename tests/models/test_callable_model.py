@@ -11,13 +11,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from robustrag_integrations import (
-    CallableModel,
-    ConsensusAggregation,
-    KeywordAggregation,
-    ModelError,
-    RobustAnswer,
-)
+from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, ModelError, RobustAnswer
 from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.scripted import BARE, split
 
@@ -211,23 +205,6 @@ async def asked(made: ConsensusAggregation | KeywordAggregation, style: str, pas
     return streamed.answer
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("style", ["answer", "aanswer", "stream", "astream"])
-def test_an_exit_costs_its_group_alone(style: str, asynchronous: bool) -> None:
-    fn = evil(SystemExit("gone"))
-
-    async def later(prompt: str) -> str:
-        await asyncio.sleep(0)
-        return fn(prompt)
-
-    for timeout in (None, 30.0):
-        model = CallableModel(None if asynchronous else fn, later if asynchronous else None, timeout=timeout)
-        answer = asyncio.run(asked(ConsensusAggregation(model), style, ["evil", *["Paris"] * 5]))
-        assert answer.text == "Paris"
-        assert answer.groups[0].error == "ModelError: the model's function raised SystemExit: gone"
-        assert {group.status for group in answer.groups[1:]} == {"supports"}
-
-
 @pytest.mark.parametrize("style", ["stream", "astream"])
 def test_an_exit_in_the_final_call_is_a_failed_call(style: str) -> None:
     def pieces(prompt: str) -> Iterator[str]:
@@ -243,17 +220,3 @@ def test_an_exit_in_the_final_call_is_a_failed_call(style: str) -> None:
         made = defense(CallableModel(fn, **streams))
         with pytest.raises(ModelError, match="the model's function raised SystemExit"):
             asyncio.run(asked(made, style, ["Paris"] * 5))
-
-
-@pytest.mark.parametrize("style", ["answer", "aanswer", "stream"])
-def test_an_interrupt_interrupts_and_no_further_call_is_made(style: str) -> None:
-    calls: list[str] = []
-
-    def model(prompt: str) -> str:
-        calls.append(prompt)
-        raise KeyboardInterrupt
-
-    made = ConsensusAggregation(CallableModel(model, max_concurrency=1))
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(asked(made, style, ["a", "b", "c"]))
-    assert len(calls) == 1

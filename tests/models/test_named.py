@@ -11,14 +11,7 @@ import pytest
 from robustrag_integrations import CallableModel
 from robustrag_integrations.cli import main
 from robustrag_integrations.models import providers
-from robustrag_integrations.models.providers import (
-    PROVIDERS,
-    SETTINGS,
-    NamedModel,
-    Provider,
-    check_name,
-    provider_of,
-)
+from robustrag_integrations.models.providers import PROVIDERS, SETTINGS, NamedModel, Provider, check_name, provider_of
 
 
 def test_every_provider_reads_its_own_example_and_says_what_goes_with_it() -> None:

@@ -42,11 +42,7 @@ def decoded(repeats: Repeats, **settings: Any) -> RobustAnswer:
     [
         (voted, "this_run", "any 3 of 7 sources cannot change the option that won this run"),
         (kept, "final_prompt", "cannot change the keywords that this run kept, given the other replies; the final"),
-        (
-            decoded,
-            "this_run",
-            "cannot change the answer of this run, given the probabilities of the other sources;",
-        ),
+        (decoded, "this_run", "cannot change the answer of this run, given the probabilities of the other sources;"),
     ],
 )
 @pytest.mark.parametrize("repeats", [SAMPLES, SERVER, Repeats()], ids=["samples", "server", "unsaid"])

@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import (
-    ConsensusAggregation,
-    DecodingAggregation,
-    KeywordAggregation,
-    MajorityVoting,
-)
+from robustrag_integrations import ConsensusAggregation, DecodingAggregation, KeywordAggregation, MajorityVoting
 from robustrag_integrations.defenses.base import Defense
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
@@ -77,13 +72,6 @@ def test_within_the_radius_an_attacker_gets_the_answer_or_an_abstention_and_noth
                     outcomes.add((least, answer.text))
     assert {text for _, text in outcomes} <= {"paris", "I don't know"}
     assert (1, "I don't know") in outcomes
-
-
-def test_an_abandoned_stream_asks_nothing_more() -> None:
-    defense = keyword(1)
-    stream = defense.stream("q", PASSAGES)
-    stream.close()
-    assert list(defense.stream("q", PASSAGES)) == ["paris"]
 
 
 @pytest.mark.parametrize("method", ["consensus", "voting"])

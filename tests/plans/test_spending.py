@@ -6,11 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from robustrag_integrations import (
-    CallableModel,
-    KeywordAggregation,
-    RobustAnswer,
-)
+from robustrag_integrations import CallableModel, KeywordAggregation, RobustAnswer
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.reply import Ending, Piece

@@ -14,15 +14,7 @@ import pytest
 
 from robustrag_integrations import CallableModel
 from robustrag_integrations.serve.endpoint import Limits
-from tests.helpers.endpoint import (
-    TEXTS,
-    asking,
-    create_app,
-    posted,
-    service,
-    serving,
-    started,
-)
+from tests.helpers.endpoint import TEXTS, asking, create_app, posted, service, serving, started
 
 HEAD = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 

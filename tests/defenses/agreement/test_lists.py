@@ -88,10 +88,7 @@ def test_early_decisions_count_items_too() -> None:
     assert (early.text, early.evidence["decided_after"]) == ("Kelford", 4)
 
 
-MOVES: list[Items | None] = [
-    None,
-    *(tuple((key, key) for key in keys) for keys in ("a", "b", "z", "ab", "az", "abz")),
-]
+MOVES: list[Items | None] = [None, *(tuple((key, key) for key in keys) for keys in ("a", "b", "z", "ab", "az", "abz"))]
 
 
 def test_the_radius_is_exact_against_every_attack() -> None:

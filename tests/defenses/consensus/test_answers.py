@@ -205,11 +205,7 @@ def test_copies_of_one_text_count_once_whatever_the_confidence(levels: tuple[tup
         ),
         ("How do I start it?", ["Lid, lever, button, all in turn", "Press the button, the lever"], "long_form"),
         ("Wie starte ich es?", ["1. Deckel auf\n2. Hebel um\n3. Knopf", "Knopf drücken, Hebel um"], "long_form"),
-        (
-            "Summarise it.",
-            ["Within 14 days, goods are refunded; shipping is not.", "In 14 days."],
-            "long_form",
-        ),
+        ("Summarise it.", ["Within 14 days, goods are refunded; shipping is not.", "In 14 days."], "long_form"),
         ("How many days?", ["30 days", "28 days", "a month"], None),
         ("May I?", ["Yes, on Fridays", "No, never", "No, not here"], None),
     ],

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.text.prompts import (
-    PromptSet,
-    PromptTemplate,
-    agreed_prompt,
-    prompts_for,
-)
+from robustrag_integrations.text.prompts import PromptSet, PromptTemplate, agreed_prompt, prompts_for
 from tests.helpers.scripted import split
 
 MINE = PromptTemplate("Antworte knapp. ", "Texte: {context} {{json}}\nFrage: {query}\nAntwort:", ("context", "query"))
@@ -39,26 +34,6 @@ def test_a_prompt_without_passages_or_with_more_than_a_question_is_refused() -> 
         agreed_prompt(MINE, "multiple_choice")
     with pytest.raises(ValueError, match="choices"):
         KeywordAggregation(CallableModel(str), prompts=prompts_for("multiple_choice"))
-
-
-@pytest.mark.parametrize("style", ["answer", "aanswer", "stream", "astream"])
-async def test_another_model_writes_the_final_answer(style: str) -> None:
-    read: list[str] = []
-    written: list[str] = []
-    reader = CallableModel(lambda prompt: read.append(prompt) or "Paris")
-    writer = CallableModel(lambda prompt: written.append(prompt) or "It is Paris.")
-    defense = KeywordAggregation(reader, final_model=writer, prompts=PROMPTS)
-    passages = ["a", "b", "c"]
-    if style == "answer":
-        text = defense.answer("Wo?", passages).text
-    elif style == "aanswer":
-        text = (await defense.aanswer("Wo?", passages)).text
-    elif style == "stream":
-        text = "".join(map(str, defense.stream("Wo?", passages)))
-    else:
-        text = "".join([str(piece) async for piece in defense.astream("Wo?", passages)])
-    assert text == "It is Paris."
-    assert (len(read), len(written)) == (3, 1)
 
 
 def test_a_certificate_asks_the_final_model_for_responses() -> None:

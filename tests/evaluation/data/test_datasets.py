@@ -154,23 +154,6 @@ def test_multiple_choice_needs_options_and_a_right_one(tmp_path: Path, change: d
     assert said in bad.reason
 
 
-def test_a_line_that_is_not_utf8_costs_only_itself(tmp_path: Path) -> None:
-    path = tmp_path / "d.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(OWN).encode() + b"\n\xff\xfe\n")
-    found = load_dataset(str(path))
-    assert len(found.questions) == 1
-    assert "not UTF-8" in found.bad_rows[0].reason
-
-
-def test_lone_surrogates_and_line_separators_survive_as_text(tmp_path: Path) -> None:
-    row = json.dumps({**OWN, "question": "a\ud800b"}) + "\n" + json.dumps({**OWN, "question": "c\u2028d"})
-    path = tmp_path / "d.jsonl"
-    path.write_text(row.replace("\\u2028", "\u2028"), encoding="utf-8")
-    found = load_dataset(str(path))
-    assert [q.question for q in found.questions] == ["a\ufffdb", "c\u2028d"]
-    found.questions[0].question.encode("utf-8")
-
-
 def test_the_same_question_twice_is_a_bad_row_and_the_same_id_twice_is_told_apart(tmp_path: Path) -> None:
     other = {**OWN, "id": "a", "question": "When?"}
     found = load_dataset(written(tmp_path, "d.jsonl", {**OWN, "id": "a"}, other, {**OWN, "id": "a"}, other))

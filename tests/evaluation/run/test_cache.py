@@ -79,18 +79,6 @@ def test_a_file_that_is_no_database_is_named(tmp_path) -> None:
         CallCache(tmp_path)
 
 
-def test_a_file_damaged_while_it_is_open_stops_nothing_and_is_said_once(tmp_path, caplog) -> None:
-    cache = CallCache(tmp_path)
-    cache.put({"k": Response("t")})
-    with sqlite3.connect(tmp_path / "calls.sqlite3") as db:
-        db.execute("DROP TABLE calls")
-    db.close()
-    for key in "ab":
-        cache.put({key: Response(key)})
-    assert cache.get(["k", "a", "b"]) == [None, None, None]
-    assert [record.message.startswith("the cache ") for record in caplog.records] == [True]
-
-
 @needing("POSIX")
 @pytest.mark.parametrize("name", ["calls.sqlite3", "calls.sqlite3-wal"])
 def test_a_link_is_refused_and_what_it_leads_to_left_as_it_is(tmp_path, name) -> None:

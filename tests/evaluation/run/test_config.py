@@ -33,10 +33,7 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
         ({"methods": [{"name": "voting", "group_size": 0}]}, "group_size=0 must be a whole number"),
         ({"methods": [{"name": "voting", "copies": "two"}]}, "must be 'report' or 'one_vote'"),
         ({"methods": [{"name": "voting", "wave_size": 2}]}, "wave_size"),
-        (
-            {"methods": [{"name": "keyword", "stop_when_decided": True}]},
-            "needs what all sources say",
-        ),
+        ({"methods": [{"name": "keyword", "stop_when_decided": True}]}, "needs what all sources say"),
         ({"methods": [{"name": "vanilla", "exemplars": 5}]}, "exemplars=5 must be true, false or a number"),
         ({"methods": []}, "methods: is an empty list"),
         ({"methods": [3]}, "methods: 3 must be one of"),
@@ -55,10 +52,7 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
         ({"models": [{"name": "bundled", "size": 1}]}, "models: size: unknown key"),
         ({"data": [{"task": "short_answer"}]}, "data: must be a text or keys and values with 'source'"),
         ({"tasks": ["essay"]}, "tasks: 'essay' must be one of short_answer, multiple_choice"),
-        (
-            {"metric": "contain"},
-            "metric: 'contain' must be one of contains, exact, all, or module:function",
-        ),
+        ({"metric": "contain"}, "metric: 'contain' must be one of contains, exact, all, or module:function"),
         ({"metric": "nowhere:f"}, "cannot import 'nowhere'"),
         ({"metric": "math:pi"}, "must be a function of"),
     ],

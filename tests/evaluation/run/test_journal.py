@@ -5,7 +5,6 @@ import stat
 
 import pytest
 
-from robustrag_integrations.evaluation.run import journal
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError
 from tests.evaluation.rows import rows_in
 from tests.needs import needing
@@ -93,37 +92,6 @@ def test_only_the_owner_can_read_new_results_from_the_beginning_to_the_end(tmp_p
 def _looking_at(path, modes):
     modes.append(stat.S_IMODE(path.stat().st_mode))
     yield {"n": 2}
-
-
-@needing("POSIX")
-def test_the_permissions_that_somebody_gave_results_stay(tmp_path) -> None:
-    path = tmp_path / "run.jsonl"
-    with Journal(path) as journal:
-        path.chmod(0o640)
-        journal.replace([{"n": 1}])
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    Journal(path).close()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-
-
-def test_a_file_that_was_replaced_while_it_was_waited_for_is_opened_again(tmp_path, monkeypatch) -> None:
-    pytest.importorskip("fcntl")
-    path = tmp_path / "run.jsonl"
-    first = Journal(path)
-    first.append({"n": 1})
-    lock = journal._lock
-
-    def late(file, name) -> None:
-        monkeypatch.setattr(journal, "_lock", lock)
-        first.replace([{"n": 1}])
-        lock(file, name)
-
-    monkeypatch.setattr(journal, "_lock", late)
-    with Journal(path) as second:
-        second.append({"n": 2})
-        assert rows_in(path) == [{"n": 1}, {"n": 2}]
-        with pytest.raises(JournalError, match="another run is writing"):
-            Journal(path)
 
 
 @needing("POSIX")

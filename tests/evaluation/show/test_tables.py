@@ -110,15 +110,3 @@ def test_warnings_are_told_once_by_kind_with_an_example() -> None:
         "Warning of 2 of 8 answers, such as: ·[31m=cut",
         "Warning of 1 of 8 answers, such as: a limit",
     ]
-
-
-@pytest.mark.parametrize("width", [20, 60, 120])
-def test_every_number_of_a_summary_stands_somewhere_at_any_width(width: int) -> None:
-    rows = [row(i, scores={"correct": float(i < 5)}, certificates=[certificate(1.0)]) for i in range(10)]
-    rows += [row(i, attack=PIA, scores={"hijacked": i < 3, "both": i < 2}) for i in range(10)]
-    whole, narrow = shown(rows), shown(rows, width)
-    numbers = {word for word in whole.split() if any(c.isdigit() for c in word)}
-    assert numbers <= {word.removesuffix(";") for word in narrow.split()}
-    if width >= 60:
-        table, _, notes = narrow.partition("[low, high]")
-        assert max(map(len, table.splitlines()[1:])) <= width or notes

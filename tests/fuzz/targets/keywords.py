@@ -72,8 +72,4 @@ def assert_keyword(keyword: str, *, allow_empty: bool = False) -> None:
     assert_harmless_on_a_terminal(keyword, lines=False)
 
 
-TARGETS = (
-    Target("extraction", extraction, 1),
-    Target("normalising", normalising, 10),
-    Target("words", words, 5),
-)
+TARGETS = (Target("extraction", extraction, 1), Target("normalising", normalising, 10), Target("words", words, 5))

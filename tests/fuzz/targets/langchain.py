@@ -62,7 +62,4 @@ def prompts(source: Source) -> None:
     assert prompt.text[slice(*prompt.context)] == context
 
 
-TARGETS = (
-    Target("langchain-documents", documents, 2),
-    Target("langchain-prompts", prompts, 3),
-)
+TARGETS = (Target("langchain-documents", documents, 2), Target("langchain-prompts", prompts, 3))

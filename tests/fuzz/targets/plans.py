@@ -92,8 +92,4 @@ def _check(answer) -> None:
     assert_json(answer.to_dict())
 
 
-TARGETS = (
-    Target("keyword-answers", keyword_answers, 1),
-    Target("one-liar", one_liar, 1),
-    Target("votes", votes, 3),
-)
+TARGETS = (Target("keyword-answers", keyword_answers, 1), Target("one-liar", one_liar, 1), Target("votes", votes, 3))

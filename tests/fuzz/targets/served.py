@@ -8,13 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from robustrag_integrations._util.errors import ModelError
-from robustrag_integrations.models.server.connection import (
-    Events,
-    Said,
-    parsed,
-    response_of,
-    server_error,
-)
+from robustrag_integrations.models.server.connection import Events, Said, parsed, response_of, server_error
 from robustrag_integrations.models.server.decoding import token_list
 from tests.fuzz.hostile import damaged, name, spoiled, text
 from tests.fuzz.source import Source, Target

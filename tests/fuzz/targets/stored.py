@@ -89,7 +89,4 @@ def stored_rows(source: Source) -> None:
     assert_harmless_on_a_terminal(summary_table(summarise(known.values())).as_text())
 
 
-TARGETS = (
-    Target("questions", questions, 8),
-    Target("stored-rows", stored_rows, 8),
-)
+TARGETS = (Target("questions", questions, 8), Target("stored-rows", stored_rows, 8))

@@ -83,12 +83,7 @@ def passes_after_cancelling(model: LocalModel, work: Work, at: int) -> list[int]
 
 
 @pytest.mark.parametrize(
-    ("work", "settings"),
-    [
-        (isolated, {}),
-        (session, {"prefill_tokens": 100}),
-        (session, {"share_prefixes": False}),
-    ],
+    ("work", "settings"), [(isolated, {}), (session, {"prefill_tokens": 100}), (session, {"share_prefixes": False})]
 )
 def test_cancelling_stops_between_two_prompts_and_the_model_goes_on_as_before(
     work: Work, settings: dict[str, Any]

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from typing import Any
 
 import pytest
 
 pytest.importorskip("httpx")
 
-from robustrag_integrations.models.server import connection
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply
@@ -27,18 +25,6 @@ def test_no_more_connections_are_opened_than_requests_are_under_way() -> None:
             assert [reply.text for reply in model.generate(PROMPTS, "isolated")] == ["yes"] * 10
         model.close()
     assert 1 <= len(server.connections) <= 4
-
-
-def test_a_connection_that_was_not_used_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_LONGEST_KEPT", 0.05)
-    with LoopbackServer(lambda prompt: "yes") as server:
-        model = OpenAIModel("loopback", server.url)
-        model.generate(PROMPTS, "isolated")
-        time.sleep(0.1)
-        model.generate(PROMPTS[:1], "isolated")
-        [idle] = model._connection._idle._made.values()
-        assert len(idle) == 1
-        model.close()
 
 
 def test_a_request_that_is_cancelled_hangs_up_and_the_next_one_is_answered() -> None:

@@ -35,10 +35,7 @@ def completion(logprobs: Any, *, chat: bool = True, **message: Any) -> Reply:
 
 
 def test_a_chat_is_asked_for_them_and_read() -> None:
-    with served(lambda request: completion({"content": TOKENS, "refusal": None}), whole=True) as (
-        server,
-        model,
-    ):
+    with served(lambda request: completion({"content": TOKENS, "refusal": None}), whole=True) as (server, model):
         replies = model.generate(SAID, "isolated")
     assert [reply.logprobs for reply in replies] == [(-0.25, -0.25)] * 3
     assert [request["logprobs"] for request in server.requests] == [True] * 3
@@ -58,10 +55,7 @@ def test_a_server_that_refuses_them_is_asked_without_from_then_on(status: int) -
 
 
 def test_those_of_a_reply_that_came_with_reasoning_are_not_known() -> None:
-    with served(lambda request: completion({"content": TOKENS}, reasoning_content="Hm"), whole=True) as (
-        _,
-        model,
-    ):
+    with served(lambda request: completion({"content": TOKENS}, reasoning_content="Hm"), whole=True) as (_, model):
         [reply] = model.generate(SAID[:1], "isolated")
     assert (reply.text, counted(reply).logprobs) == ("Anna Lind", None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -32,50 +31,6 @@ def test_every_request_asks_for_temperature_zero_and_the_seed() -> None:
         assert (request["temperature"], request["seed"], request["max_tokens"]) == (0.0, 7, 33)
         assert request["model"] == "m"
         assert [m["role"] for m in request["messages"]] == ["user"]
-
-
-@pytest.mark.parametrize(
-    ("failure", "said"),
-    [
-        (Reply("blocked by policy", status=400), "blocked by policy"),
-        (Reply(None), "no text"),
-        (Reply(body=b'{"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": []}'), "choices"),
-        (Reply(body=b'{"choices": [{"mess'), ""),
-        (Reply(body=b"\n <!doctype html><title>Welcome</title>"), "a web page in place of JSON: base_url leads to"),
-        (Reply("overloaded", status=503), "overloaded"),
-    ],
-    ids=["400", "no content", "no choices", "broken JSON", "web page", "503"],
-)
-def test_a_failure_of_one_group_is_an_abstention_of_that_group(failure: Reply, said: str) -> None:
-    def reply(prompt: str) -> str | Reply:
-        return failure if "Note 3." in prompt else obedient_reader(prompt)
-
-    with served(reply) as (_, model):
-        answer = defense(model).answer(QUESTION, PASSAGES)
-    assert answer.text.casefold() == "anna lind"
-    assert [g.status for g in answer.groups] == ["supports"] * 3 + ["failed", "supports"]
-    assert said in (answer.groups[3].error or "")
-
-
-@pytest.mark.parametrize(
-    ("final", "said"),
-    [
-        (Reply(body=b"<!doctype html><title>Welcome</title>"), "held nothing: base_url"),
-        (Reply("Anna", finish="content_filter"), "content filter"),
-        (Reply("out of order", status=500), "out of order"),
-    ],
-)
-async def test_a_stream_that_fails_raises_instead_of_ending_early(final: Reply, said: str) -> None:
-    def reply(prompt: str) -> str | Reply:
-        return final if "Keywords:" in prompt else obedient_reader(prompt)
-
-    with served(reply) as (_, model):
-        with pytest.raises(ModelError, match=said):
-            await asyncio.to_thread(list, defense(model).stream(QUESTION, PASSAGES))
-        with pytest.raises(ModelError, match=said):
-            async for _piece in defense(model).astream(QUESTION, PASSAGES):
-                pass
-        await model.aclose()
 
 
 def test_the_key_comes_from_the_environment_and_never_shows_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:

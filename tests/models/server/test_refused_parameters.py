@@ -45,10 +45,7 @@ def refusing(
 
 @pytest.mark.parametrize("style", ["answer", "aanswer", "stream", "astream"])
 async def test_an_api_that_refuses_temperature_answers_in_every_style(style: str) -> None:
-    with served(refusing(GPT5, obedient_reader, named=style.startswith("a")), seed=3, whole=True) as (
-        server,
-        model,
-    ):
+    with served(refusing(GPT5, obedient_reader, named=style.startswith("a")), seed=3, whole=True) as (server, model):
         defense = KeywordAggregation(model, alpha=0.6, beta=5)
         answers = [await _answered(defense, style) for _ in range(2)]
         await model.aclose()

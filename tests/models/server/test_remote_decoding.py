@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -267,31 +266,3 @@ def test_what_a_server_lacks_is_named(status: int) -> None:
         with pytest.raises(ModelError, match=r"completions API .* token ids, and 20 log-probabilities"):
             answered(model)
         model.close()
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(f"logprobs for {KEY} must be at most 5", status=400),
-        _raw(f'{{"top_logprobs": [{{"{KEY}": "{KEY}"}}]}}'),
-        Reply(body=f'{{"error": {{"message": "{KEY}"}}}}'.encode()),
-    ],
-    ids=["cap", "a log-probability", "an error with status 200"],
-)
-@pytest.mark.parametrize("of", ["one group", "the question"])
-def test_a_key_that_the_server_sends_back_is_in_no_report_and_no_error(reply: Reply, of: str) -> None:
-    def meddle(request: dict[str, Any], top: dict[str, float]) -> Reply | None:
-        asked = parts()[1].decode(request["prompt"])
-        hit = {"one group": "Bo Ek" in asked, "the question": not any(p in asked for p in PASSAGES)}
-        return reply if hit[of] else None
-
-    with LogprobServer(*parts(), meddle=meddle) as server:
-        model = RemoteDecodingModel("m", server.url, KEY, tokenizer=parts()[1], attempts=1)
-        try:
-            said = repr(answered(model).to_dict())
-        except ModelError as error:
-            said = "".join(traceback.format_exception(error)) + repr(vars(error))
-        finally:
-            model.close()
-    assert ("failed" if of == "one group" else "ModelError") in said
-    assert not [at for at in range(len(KEY) - 8) if KEY[at : at + 9] in said]
