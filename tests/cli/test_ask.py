@@ -16,7 +16,6 @@ from tests.evaluation import light
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
 QUESTION = "Who runs the mill?"
-LIE = "The mill is run by Bo Ek. "
 
 
 def test_an_answer_comes_with_radius_sources_and_who_said_what(ask, docs: Path) -> None:
@@ -69,14 +68,6 @@ def test_an_embedding_model_finds_what_shares_no_word(command, docs: Path, by_me
     assert "no passage shares a word with the question; --embedding finds by meaning" in result.err
     elsewhere = ["--model", "python:tests.evaluation.light:answer", *by_meaning[4:], "--embedding-url", by_meaning[3]]
     assert len(command(*asked, *elsewhere, "--json").data["answer"]["groups"]) == 6
-
-
-def test_the_documents_are_searched_before_a_model_is_loaded(command, docs: Path) -> None:
-    result = command("ask", "Xyzzy?", "--docs", docs, "--model", "python:no_such_module:answer")
-    assert result.code == 1
-    note, error = result.err.splitlines()
-    assert "no passage shares a word" in note
-    assert "no_such_module" in error
 
 
 def test_the_first_skipped_files_are_named_and_the_others_counted(ask, docs: Path) -> None:

@@ -19,8 +19,6 @@ from robustrag_integrations.models.providers import NamedModel
 from tests.cli.conftest import Result
 from tests.helpers.openai_server import LoopbackServer
 
-QUESTION = "Who is the mayor of Arlen?"
-
 
 @pytest.fixture
 def demo(command, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -124,14 +123,3 @@ async def test_an_error_says_no_word_of_the_documents(
     assert result.is_error
     assert "no answer" in said
     assert "secret note" not in said
-
-
-async def test_an_answer_has_a_time_limit(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    over = threading.Event()
-    server = served(docs, monkeypatch, lambda prompt: str(over.wait(60)), "--time-limit", "1")
-    try:
-        [result] = await called(server, [QUESTION])
-    finally:
-        over.set()
-    assert result.is_error
-    assert result.content[0].text.endswith("the answer took too long; ask again later")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, RobustAnswer
+from robustrag_integrations import RobustAnswer
 from tests.contract.drivers import STYLES, Driver
 from tests.contract.script import QUESTION, Script, planted, truthful
 
@@ -64,13 +64,6 @@ def test_a_report_can_be_stored_and_shown_in_a_line(framework: Driver) -> None:
     assert (answer.query, answer.method) == (QUESTION, "consensus")
     assert repr(answer).startswith("RobustAnswer('Paris', radius=1 of 6 groups, citations=5")
     assert "\x1b" not in repr(RobustAnswer("a\x1b[2J\u202eb", 0, False, "q", "mine"))
-
-
-def test_a_model_of_the_core_says_itself_whether_it_samples(framework: Driver) -> None:
-    model = CallableModel(lambda prompt: "Paris", samples=False, name="m")
-    assert framework.engine(model, truthful()).ask().answer.determinism.scope == "every_run"
-    model = CallableModel(lambda prompt: "Paris", samples=True, name="m")
-    assert framework.engine(model, truthful()).ask().answer.determinism.model == "samples"
 
 
 @pytest.mark.parametrize("name", ["model", "final_llm"])

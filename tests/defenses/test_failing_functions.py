@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -102,24 +102,6 @@ def test_an_extractor_that_returns_something_else_costs_its_group_alone() -> Non
 
         answer = KeywordAggregation(_model(), extractor=extract).answer("Where?", ["planted", *PASSAGES])  # type: ignore[arg-type]
         assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
-
-
-class _Unequal(str):
-    """A word that cannot be compared."""
-
-    def __eq__(self, other: object) -> bool:
-        raise ValueError("odd")
-
-    __hash__ = str.__hash__
-
-
-def test_words_are_their_characters_and_may_come_from_a_generator() -> None:
-    def extract(text: str) -> Iterator[str]:
-        return map(_Unequal, text.lower().split())
-
-    answer = KeywordAggregation(_model(), extractor=extract).answer("Where?", ["planted", *PASSAGES])  # type: ignore[arg-type]
-    assert (answer.text, answer.evidence["retained"]) == ("Paris", ["paris"])
-    assert {type(word) for group in answer.groups for word in group.keywords} == {str}
 
 
 def test_an_abstention_function_decides_and_one_that_raises_costs_its_group_alone() -> None:

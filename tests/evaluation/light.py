@@ -8,8 +8,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from robustrag_integrations.models.callable import CallableModel
-
 _CAPITALS = re.compile(r"is ([A-Z]\w+)\.")
 _ORDER = re.compile(r"please output (.+?)\.")
 _KEPT = re.compile(r"^(?:Keywords|Phrases): (.*)$", re.MULTILINE)
@@ -57,11 +55,3 @@ def deadly(prompt: str) -> str:
         Path(os.environ["LIGHT_DEADLY"]).unlink()
         os._exit(9)
     return answer(prompt)
-
-
-def partly_broken(prompt: str) -> str:
-    """Fails on every prompt about land 1."""
-    return broken(prompt) if "land 1" in prompt else answer(prompt)
-
-
-sampler = CallableModel(answer, samples=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -41,30 +40,6 @@ def write_long(folder: Path, passages: int = 3) -> str:
     row = question(0, passages) | {"question": "Tell me about land 0.", "long": True, "choices": []}
     del row["correct_choice"]
     path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    return str(path)
-
-
-def write_paper_layout(folder: Path, count: int = 2) -> str:
-    """A file as the paper's are (RealtimeQA, NQ, Bio): a gzipped list, search results with titles, poisoned texts."""
-    rows = []
-    for number in range(count):
-        own = question(number)
-        results = [
-            {"title": p["source"], "text": p["text"], "link": f"https://{p['source']}.example"} for p in own["passages"]
-        ]
-        lie = f"The capital of land {number} is {own['incorrect']}."
-        rows.append(
-            {
-                "question": own["question"],
-                "correct answer": [own["answer"]],
-                "expanded answer": [f"{own['answer']} City"],
-                "incorrect answer": own["incorrect"],
-                "incorrect_context": [lie],
-                "context": results,
-            }
-        )
-    path = folder / "nq.json.gz"
-    path.write_bytes(gzip.compress(json.dumps(rows).encode()))
     return str(path)
 
 

@@ -58,14 +58,6 @@ def test_each_reason_is_counted_and_no_words_of_the_error_are_shown() -> None:
     ]
 
 
-def test_interrupts_are_not_taken_for_a_missing_key() -> None:
-    def key(passage: Passage) -> Any:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        isolate(["a"], by=key)
-
-
 @hostile
 def test_a_source_that_is_no_name_is_none(make: Any) -> None:
     passages = [Passage("honest", source="a"), *(Passage("evil", source=make(), id=make()) for _ in range(5))]

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
+from robustrag_integrations import DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.grouping.votes import VoteRules
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
 
 OPTIONS = ["yes", "no", "maybe"]
@@ -30,12 +29,6 @@ def voting(**rules: Any) -> MajorityVoting:
 def vote(texts: Sequence[str], **rules: Any) -> RobustAnswer:
     passages = [Passage(text, source=f"{i}.txt") for i, text in enumerate(texts)]
     return voting(**rules).answer("q", passages, choices=OPTIONS)
-
-
-def keyword(texts: Sequence[str], **rules: Any) -> RobustAnswer:
-    passages = [Passage(text, source=f"{i}.txt") for i, text in enumerate(texts)]
-    model = ScriptedModel(lambda text: text, lambda prompt: prompt)
-    return KeywordAggregation(model, extractor=split, prompts=BARE, **rules).answer("q", passages)
 
 
 # Warnings
@@ -183,20 +176,3 @@ def test_below_min_groups_the_answer_is_an_abstention_that_says_why_and_nothing_
 def test_certificates_are_about_one_vote_per_group(rules: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"certify the defence without {next(iter(rules))}"):
         voting(**rules).certify("q", ["yes"], "yes", choices=OPTIONS)
-
-
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
-        ({"copies": "two"}, "copies='two' must be 'report' or 'one_vote'"),
-        ({"below": "shrug"}, "below='shrug' must be 'abstain' or 'raise'"),
-        ({"min_groups": -1}, "min_groups=-1"),
-        ({"min_groups": 1.5}, "min_groups=1.5"),
-        ({"min_radius": True}, "min_radius=True"),
-    ],
-)
-def test_invalid_rules_are_named(rules: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        VoteRules(**rules)
-    with pytest.raises(ValueError, match=message):
-        KeywordAggregation(CallableModel(lambda prompt: "x"), **rules)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import pickle
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel, FakeListChatModel
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import BaseTool, create_retriever_tool, tool
 from typing_extensions import TypedDict
 
 from langchain_robustrag import (
-    create_robust_documents_chain,
     create_robust_node,
-    create_robust_retrieval_chain,
     create_robust_retriever_tool,
 )
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, truthful
@@ -198,18 +194,3 @@ async def test_the_node_writes_a_message_that_is_shown_once(web: ListRetriever, 
     else:
         shown = [m.text for m, _ in graph.stream(given, stream_mode="messages")]
     assert "".join(shown) == "Paris"
-
-
-def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever) -> None:
-    model = FakeListChatModel(responses=["Paris"])
-    given = {"input": QUESTION, "context": web.documents}
-    chain = create_robust_documents_chain(model, PROMPT)
-    assert chain.invoke(given) == "Paris"
-    assert copy.deepcopy(chain).invoke(given) == "Paris"
-    assert pickle.loads(pickle.dumps(chain)).invoke(given) == "Paris"
-    assert copy.deepcopy(create_robust_node(model)).invoke(given)["answer"] == "Paris"
-    assert copy.deepcopy(create_robust_retrieval_chain(web, model)).invoke({"input": QUESTION})["answer"] == "Paris"
-    assert copy.deepcopy(create_robust_retriever_tool(web, model, "search", "S.")).invoke("Who?") == "Paris"
-    middleware = copy.deepcopy(RobustRetrievalMiddleware(model))
-    agent = create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware])
-    assert last_tool_message(agent.invoke(QUESTION_MESSAGES)).content == "Paris"  # type: ignore[arg-type]

@@ -69,13 +69,6 @@ async def test_init_chat_model_with_the_model_in_the_config() -> None:
         assert {request["temperature"] for request in server.requests} == {0, 0.8}
 
 
-def test_init_chat_model_without_any_model_says_what_to_do() -> None:
-    chat_models = pytest.importorskip("langchain.chat_models")
-    chain = create_robust_documents_chain(chat_models.init_chat_model(temperature=0), PROMPT, **FINAL)
-    with pytest.raises(ValueError, match="the config names none"):
-        chain.invoke(GIVEN)
-
-
 def test_a_model_that_the_config_chooses_is_refused_with_a_tool_that_its_provider_runs() -> None:
     pytest.importorskip("langchain_openai")
     chat_models = pytest.importorskip("langchain.chat_models")

@@ -11,7 +11,6 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messag
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import InjectedToolCallId, create_retriever_tool, tool
-from typing_extensions import TypedDict
 
 from langchain_robustrag import (
     audit_isolation,
@@ -30,7 +29,6 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationM
 from langchain_classic.chains.history_aware_retriever import create_history_aware_retriever
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.graph.message import add_messages
 from langgraph.types import Command
 
 from langchain_robustrag.middleware import RobustRetrievalMiddleware
@@ -149,15 +147,6 @@ async def test_a_node_fills_what_hub_prompts_ask_for_from_the_messages(variable:
     state = await built.ainvoke(given) if asynchronously else built.invoke(given)
     assert state["messages"][-1].text == "Paris"
     assert all(f"Question: {QUESTION}" in asked for asked in reader.prompts)
-
-
-class Chat(TypedDict):
-    """A graph's state: a question, its documents, and the answer as a message."""
-
-    input: str
-    chat_history: list[Any]
-    context: list[Document]
-    messages: Annotated[list[Any], add_messages]
 
 
 class Reading(GullibleAgent):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import ConfigurableField, RunnableLambda
@@ -61,23 +60,6 @@ async def test_a_wrapped_retriever_is_asked_the_question(poisoned: ListRetriever
     chain = create_robust_retrieval_chain(retriever, Reader(), PROMPT, **FINAL)
     check(chain.invoke(INPUT), poisoned)
     check(await chain.ainvoke(INPUT), poisoned)
-
-
-def test_a_config_may_choose_another_retriever_or_chain(poisoned: ListRetriever) -> None:
-    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, **FINAL)
-    others = ListRetriever(documents=[Document("The capital of France is Lyon.", metadata={"source": "x"})] * 2)
-    marked = create_robust_documents_chain(Reader(answer=lambda _: "Rome"), PROMPT, return_robustness=True)
-    chosen = rag.configurable_fields(
-        retriever=ConfigurableField(id="retriever"),
-        answering=ConfigurableField(id="answering"),
-        supporting_only=ConfigurableField(id="supporting_only"),
-    )
-    check(chosen.invoke(INPUT), poisoned)
-    assert chosen.with_config(configurable={"retriever": others}).invoke(INPUT)["context"] == others.documents
-    assert chosen.with_config(configurable={"answering": marked}).invoke(INPUT)["answer"] == "Rome"
-    assert (
-        poisoned.documents[1] not in chosen.with_config(configurable={"supporting_only": True}).invoke(INPUT)["context"]
-    )
 
 
 async def test_what_is_no_dict_is_refused_with_what_would_be_one(poisoned: ListRetriever) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -96,18 +95,6 @@ async def test_the_final_answer_has_the_schema(native: bool, schema: Any, expect
     assert await answered(chain, style) == expected
     assert len(model.prompts) == 7
     assert not any("JSON" in prompt for prompt in model.prompts[:6])
-
-
-def test_the_report_holds_the_answer_as_json() -> None:
-    recorder = Recorder()
-    chain = create_robust_documents_chain(
-        NativeModel(), PROMPT, output_schema=City, return_robustness=True, method="keyword", alpha=0.5, beta=5
-    )
-    result = chain.invoke({**GIVEN, "context": truthful()}, {"callbacks": [recorder]})
-    assert result["answer"] == PARIS
-    assert json.loads(result["robustness"].text) == {"cityName": "Paris", "country": "France"}
-    assert result["robustness"].radius == 2
-    assert recorder.events[0][1]["text"] == result["robustness"].text
 
 
 @pytest.mark.parametrize("style", STYLES)

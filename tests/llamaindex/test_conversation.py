@@ -122,15 +122,6 @@ async def test_what_a_model_greets_in_front_of_every_document_is_no_answer_of_th
     assert [m.content for m in engine.chat_history] == ["Hello there", text]
 
 
-async def test_answers_that_documents_hold_stay_whatever_words_the_question_has() -> None:
-    llm = Sociable()
-    engine = engine_of(RobustContextChatEngine, index_of(truthful(5)), llm)
-    for question in (QUESTION, "Which city then?"):
-        answer = robust_answer(engine.chat(question, chat_history=[]))
-        assert (answer.text, answer.radius) == ("Paris", 2)
-    assert not any("No document answers" in prompt for prompt in llm.seen)
-
-
 class Translates(Sociable):
     """Gives an answer in words that no document has; tells from the conversation who the user is."""
 

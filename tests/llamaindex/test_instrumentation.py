@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from llama_index.core import Settings
-from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
-from llama_index.core.callbacks.schema import CBEventType
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events.llm import LLMPredictEndEvent, LLMPredictStartEvent
@@ -97,18 +94,3 @@ async def test_one_response_and_one_prediction_are_sent_as_stock_sends_them(
     prompt = predicts.template.format(**predicts.template_args)
     assert all(text in prompt for text in (*texts, QUESTION))
     assert [e.output for e in own if isinstance(e, LLMPredictEndEvent)] == ["Paris"] * (not streaming)
-
-
-@pytest.mark.parametrize("style", ["synthesize", "asynthesize"])
-async def test_callbacks_of_the_synthesis_and_of_each_call_are_made(
-    style: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    debug = LlamaDebugHandler(print_trace_on_end=False)
-    monkeypatch.setattr(Settings, "_callback_manager", CallbackManager([debug]))
-    llm = FactReader(callback_manager=Settings.callback_manager)
-    given = getattr(RobustRAGSynthesizer(llm=llm), style)(QUESTION, nodes_of(truthful(4)))
-    response = await given if style == "asynthesize" else given
-    [(start, end)] = debug.get_event_pairs(CBEventType.SYNTHESIZE)
-    assert start.payload["query_str"] == QUESTION
-    assert end.payload["response"] is response
-    assert len(debug.get_event_pairs(CBEventType.LLM)) == 4

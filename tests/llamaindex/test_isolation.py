@@ -9,7 +9,6 @@ from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
-from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, VoteRules, robust_answer
 from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, AsyncFactReader, FactReader, WordEmbedding, nodes_of, truthful
@@ -103,19 +102,3 @@ def test_trap_citation_engine_splits_a_document_which_still_has_one_vote(llm: Fa
     assert len(response.source_nodes) > 5
     assert len(response.metadata["robustrag"]["groups"]) == 5
     assert str(response) == "Paris"
-
-
-def report(nodes: list[NodeWithScore], **options: Any) -> dict[str, Any]:
-    return RobustRAGSynthesizer(FactReader(), **options).synthesize(QUESTION, nodes).metadata["robustrag"]
-
-
-def node(text: str, document: str, **metadata: Any) -> NodeWithScore:
-    """A node of a document of its own, as readers that make a document per page give them."""
-    keys = list(metadata)
-    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)}
-    made = TextNode(text=text, metadata=metadata, relationships=source, excluded_llm_metadata_keys=keys)
-    return NodeWithScore(node=made, score=1.0)
-
-
-def honest(count: int) -> list[NodeWithScore]:
-    return [node(f"{TRUE} {i}", f"d{i}", file_path=f"/data/{i}.txt") for i in range(count)]

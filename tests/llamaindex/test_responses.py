@@ -8,14 +8,14 @@ import pickle
 from typing import Any
 
 import pytest
-from llama_index.core.base.response.schema import PydanticResponse, StreamingResponse
+from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.schema import TextNode
 from llama_index.core.tools import QueryEngineTool
 
 from llamaindex_robustrag import Abstained, RobustRAGQueryEngine, RobustRAGSynthesizer
 from robustrag_integrations.answers.answer import SCHEMA
 from robustrag_integrations.text.prompts import ABSTENTION
-from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, Capital, FactReader, index_of, nodes_of, truthful
+from tests.llamaindex.fakes import EVIL, QUESTION, Capital, FactReader, index_of, nodes_of, truthful
 
 STYLES = ["synthesize", "asynthesize"]
 
@@ -23,12 +23,6 @@ STYLES = ["synthesize", "asynthesize"]
 async def synthesize(style: str, synthesizer: RobustRAGSynthesizer, *arguments: object, **more: object) -> object:
     method = getattr(synthesizer, style)
     return await method(*arguments, **more) if style == "asynthesize" else method(*arguments, **more)
-
-
-async def text_of(response: object) -> str:
-    if hasattr(response, "async_response_gen"):
-        return "".join([piece async for piece in response.async_response_gen()])
-    return str(response)
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -65,18 +59,6 @@ def test_a_streamed_response_has_its_report_when_the_last_piece_is_out(llm: Fact
     assert response.metadata["robustrag"] == {"schema": SCHEMA, "pending": True}
     assert list(response.response_gen) == []
     assert response.metadata["robustrag"]["text"] == "Paris"
-
-
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("llm_class", [FactReader, AsyncFactReader])
-async def test_the_final_call_alone_is_structured(llm_class: type[FactReader], style: str) -> None:
-    llm = llm_class()
-    synthesizer = RobustRAGSynthesizer(llm=llm, output_cls=Capital)
-    response = await synthesize(style, synthesizer, QUESTION, nodes_of([EVIL, *truthful()]))
-    assert isinstance(response, PydanticResponse)
-    assert response.response == Capital(name="Paris")
-    assert response.metadata["robustrag"]["radius"] >= 1
-    assert ["schema" in prompt for prompt in llm.seen] == [False] * 7 + [True]
 
 
 @pytest.mark.parametrize("style", ["get_response", "aget_response"])

@@ -62,22 +62,6 @@ async def test_cancelling_an_answer_cancels_its_calls_and_leaves_no_task() -> No
     assert asyncio.all_tasks() == before
 
 
-def test_something_that_is_not_text_fails_its_group() -> None:
-    answer = defense(CallableModel(lambda p: 3 if p.startswith("odd") else "a")).answer("q", ["odd", "x", "x"])
-    assert "must return a str or a Response, got int" in (answer.groups[0].error or "")
-
-
-async def test_asynchronous_streaming_functions_stream_the_final_answer_only() -> None:
-    async def pieces(prompt: str):
-        for piece in ("one ", "two"):
-            yield piece
-
-    model = CallableModel(lambda p: "a", async_stream_fn=pieces)
-    stream = defense(model).astream("q", ["x"] * 3)
-    assert [p async for p in stream] == ["one", " two"]
-    assert stream.answer.text == "one two"
-
-
 def test_synchronous_calls_of_a_coroutine_function_share_one_loop_and_one_cap() -> None:
     gauge, loops = Gauge(), set()
 

@@ -315,17 +315,6 @@ async def test_a_busy_server_is_asked_again_in_every_style(quick: None) -> None:
     assert [piece async for piece in Busy(2).model().astream(Prompt("a"))] == ["yes"]
 
 
-def test_who_gives_up_says_after_how_many_tries(quick: None) -> None:
-    [reply] = Busy(9).model().generate([Prompt("a")], "final")
-    assert reply.error == "gave up after 3 tries: Refused: Error code: 429"
-    [once] = Busy(9).model(attempts=1).generate([Prompt("a")], "final")
-    assert once.error == "Refused: Error code: 429"
-    busy = Busy(9)
-    with pytest.raises(ModelError, match="429"):
-        list(busy.model().stream(Prompt("a")))
-    assert busy.calls == 3
-
-
 def test_the_wait_is_as_long_as_the_server_says_and_an_hour_is_not_waited_for() -> None:
     started = time.monotonic()
     assert Busy(1, retry_after="0.8").model().generate([Prompt("a")], "final")[0].text == "yes"

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
-from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel
+from robustrag_integrations import KeywordAggregation
+from tests.helpers.scripted import BARE, ScriptedModel
 
 SECRETS = ("passage-secret", "query-secret", "reply-secret", "error-secret")
 QUERY = "query-secret?"
@@ -145,30 +144,3 @@ def test_a_stream_that_is_closed_early_is_cancelled_and_no_failure(recorded: Rec
     root = recorded.spans["robustrag.answer"]
     assert root.attributes["robustrag.cancelled"] is True
     assert root.status.is_unset
-
-
-def test_the_spans_of_model_clients_become_children_of_the_calls(recorded: Recorded) -> None:
-    from opentelemetry import trace
-
-    def call(prompt: str) -> str:
-        with trace.get_tracer("client").start_as_current_span("client call"):
-            return "a"
-
-    made = KeywordAggregation(CallableModel(call), extractor=set)
-    for way in (whole, awaited):
-        recorded.exporter.clear()
-        way(made)
-        parents = {span.context.span_id: name for name, span in recorded.spans.items()}
-        calls = [s for s in recorded.exporter.get_finished_spans() if s.name == "client call"]
-        assert len(calls) == 7
-        assert {parents[s.parent.span_id] for s in calls} == {"robustrag.isolated_calls", "robustrag.final_call"}
-
-
-def test_decoding_and_certification_are_watched_as_well(recorded: Recorded) -> None:
-    def rows(text: str, prefix: tuple[int, ...]) -> list[float]:
-        return [0.0, 1.0, 0.0] if not prefix else [1.0, 0.0, 0.0]
-
-    DecodingAggregation(ScriptedDecodingModel(rows), prompts=BARE).answer("q", ["x"] * 3)
-    assert set(recorded.spans) == {"robustrag.answer", "robustrag.isolated_calls"}  # and none for each token
-    defense().certify(QUERY, ["passage-secret"] * 6, "reply-secret")
-    assert "robustrag.certification" in recorded.spans

@@ -93,11 +93,6 @@ def test_a_stop_string_is_never_shown_not_even_its_beginning() -> None:
     assert "".join(pieces) == "Oslo"
 
 
-def test_whitespace_at_either_end_is_not_part_of_an_answer() -> None:
-    _, text, _ = shown(Pieces(b"\n ", b" a", b" b ", b"\n"), (), 4)
-    assert text == "a b"
-
-
 def test_the_evidence_spells_every_step_its_best_rival_and_where_the_model_answered_for_itself() -> None:
     def next_letter(text: str, prefix: tuple[int, ...]) -> list[float]:
         if prefix == (1,):  # the groups are split between b and c; without passages it is d

@@ -186,23 +186,6 @@ def test_a_file_of_too_many_rows_or_too_long_a_list_is_refused(tmp_path: Path, m
         load_dataset(written(tmp_path, "d.json", PAPER))
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "said"),
-    [
-        ("d.json", b"{}", "expected a JSON list of questions, got dict"),
-        ("d.json", b"[{]", "not JSON"),
-        ("d.json", b"[]", "it holds no question"),
-        ("d.jsonl", b"\n[1]\n", r"it holds no question \(line 2: expected an object"),
-        ("d.jsonl.gz", b"\x1f\x8bnot gzip", "cannot read"),
-        ("d.jsonl.gz", gzip.compress(b"{}" * 1000, mtime=0)[:-9], "cannot read"),
-    ],
-)
-def test_a_file_that_is_no_data_set_is_refused_in_words(tmp_path: Path, name: str, data: bytes, said: str) -> None:
-    (tmp_path / name).write_bytes(data)
-    with pytest.raises(DatasetError, match=said):
-        load_dataset(str(tmp_path / name))
-
-
 def check(found: Dataset) -> None:
     """What everything downstream relies on."""
     assert len({q.id for q in found.questions}) == len(found.questions)

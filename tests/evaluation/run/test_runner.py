@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import json
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -80,15 +79,6 @@ def test_an_interrupted_run_ends_like_an_undisturbed_one(config, output, tmp_pat
     done = evaluate(config(), output=output, engine=LocalEngine(concurrency=4))
     assert done.made == len(done.rows) - after
     assert [untimed(r) for r in rows_in(output)] == [untimed(r) for r in rows_in(whole)]
-
-
-def test_what_is_there_is_not_asked_again(config, output, monkeypatch) -> None:
-    evaluate(config(), output=output)
-    before = Path(output).read_bytes()
-    monkeypatch.setattr(light, "answer", light.broken)
-    done = evaluate(config(), output=output)
-    assert (done.made, done.failed) == (0, 0)
-    assert Path(output).read_bytes() == before
 
 
 def test_another_setting_adds_rows_and_keeps_the_old_ones(config, output) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustrag_integrations.evaluation.score.intervals import EMPTY, RATE, bootstrap_mean, clopper_pearson
+from robustrag_integrations.evaluation.score.intervals import EMPTY, RATE, bootstrap_mean
 
 
 @settings(max_examples=60, deadline=None)
@@ -32,10 +32,3 @@ def test_equal_values_do_not_pass_for_certainty(value: float, ends: tuple[float,
     found = bootstrap_mean([value] * 10, limits=RATE)
     assert (found.low, found.high) == pytest.approx(ends, abs=0.001)
     assert found.mean == value
-
-
-@pytest.mark.parametrize("n", [1, 2, 10, 500])
-def test_none_or_all_of_n_have_the_exact_interval(n: int) -> None:
-    for successes in (0, n):
-        found, exact = bootstrap_mean([successes / n] * n, limits=RATE), clopper_pearson(successes, n)
-        assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=1e-9)

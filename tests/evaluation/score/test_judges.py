@@ -13,7 +13,6 @@ from tests.evaluation.worlds import LIGHT, write_long
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 GRADER = "python:tests.evaluation.light:grader"
-COUNTED = ("--set", "cut_replies=count")
 BOTH = "both.json"
 
 

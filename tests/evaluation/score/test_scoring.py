@@ -125,13 +125,6 @@ def test_an_attacker_who_wants_a_refusal_succeeds_with_any_abstention(task, ques
     assert score_answer(question, answer("Anna"), task, target="I don't know").hijacked is False
 
 
-@pytest.mark.parametrize("task", ["short_answer", "multiple_choice", "long_form"])
-def test_without_a_wrong_answer_nobody_can_tell_a_hijack(task) -> None:
-    question = EvalQuestion("q", "Who?", ("Anna",), choices=("Anna", "Bo"), correct_choice=0)
-    scores = score_answer(question, answer("Anna", 0), task)
-    assert (scores.hijacked, scores.both) == (None, False)
-
-
 def judge(score: float) -> LLMJudge:
     return LLMJudge(ScriptedModel({}, lambda prompt: f"Score: {score:g}"))
 

@@ -89,14 +89,6 @@ def test_a_file_that_is_not_a_run_fails_with_a_reason_and_writes_nothing(
     assert not path.with_suffix(".html").exists()
 
 
-def test_the_run_itself_is_not_written_over(run_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = run_path.read_bytes()
-    assert main(["report", str(run_path), "-o", str(run_path)]) == 2
-    assert "is the run itself" in capsys.readouterr().err
-    assert run_path.read_bytes() == before
-    assert main(["report", str(run_path.with_name("none.jsonl"))]) == 1
-
-
 def test_a_new_page_can_be_read_by_its_owner_alone(run_file: Path, tmp_path: Path) -> None:
     umask = os.umask(0)
     try:

@@ -48,12 +48,6 @@ def test_plain_rag_and_each_defence_stand_side_by_side(lies: tuple[int | str, ..
     assert said(answers("consensus", *lies), plain) == [f"{ORDERS}9 of 10 questions, {then}."]
 
 
-def test_a_defence_that_answered_other_questions_names_their_number() -> None:
-    some = [*answers("consensus", 0, count=8), failed(9, setup="consensus", method="consensus", attack=PIA)]
-    assert "plain RAG said the attacker's answer in 1 of 10" in said(answers("vanilla", 0), some)[0]
-    assert "consensus in 1 of 8" in said(answers("vanilla", 0), some)[0]
-
-
 def test_an_attack_that_wants_no_answer_or_a_link_is_told_as_such() -> None:
     assert "gave no answer in 1 of 10" in said(answers("vanilla", 0, attack=JAMMING))[0]
     link = {**PIA, "name": "link-exfiltration", "corruption_size": 3}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import subprocess
 import sys
@@ -123,16 +122,6 @@ def test_a_query_that_leaves_no_room_for_passages_is_refused() -> None:
     model = LocalModel(tiny_model("llama", window=256), TOKENIZER)
     with pytest.raises(ValueError, match="shorten the query"):
         KeywordAggregation(model).answer("why " * 500, BENIGN)
-
-
-def test_the_users_model_and_tokenizer_are_left_as_they_were() -> None:
-    model = tiny_model("llama")
-    weights, config, side = copy.deepcopy(model.state_dict()), copy.deepcopy(model.config), TOKENIZER.padding_side
-    DecodingAggregation(LocalModel(model, TOKENIZER, max_context_tokens=64), max_new_tokens=3).answer(QUERY, BENIGN)
-    assert all(torch.equal(v, weights[k]) for k, v in model.state_dict().items())
-    assert model.config.to_dict() == config.to_dict()
-    assert TOKENIZER.padding_side == side
-    assert not model.training
 
 
 def test_a_sampling_generation_config_is_not_followed() -> None:

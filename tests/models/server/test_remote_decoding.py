@@ -29,7 +29,6 @@ from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
-KEY = "tenant/7+uneasy:lamp~horse=9"
 QUESTION = "Who runs the mill?"
 PASSAGES = ["The mill is run by Anna Lind."] * 4 + ["The mill was sold.", "Bo Ek runs the mill, they say."]
 

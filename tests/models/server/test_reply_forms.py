@@ -98,21 +98,3 @@ def test_all_calls_are_counted(streamed: bool) -> None:
     asked = [r for r in server.requests if r.get("stream")]
     assert [r["stream_options"] for r in asked] == [{"include_usage": True}] * streamed
     assert not any("stream_options" in r for r in server.requests if not r.get("stream"))
-
-
-def test_a_server_that_refuses_to_tell_is_asked_without() -> None:
-    def reply(request: dict[str, Any]) -> Reply:
-        if "stream_options" in request:
-            return Reply("Unrecognized request argument supplied: stream_options", status=400)
-        return Reply("Anna Lind", usage=None if request.get("stream") else USAGE)
-
-    with LoopbackServer(reply, whole_requests=True) as server:
-        model = OpenAIModel("m", server.url, attempts=1)
-        defense = KeywordAggregation(model, final="always")
-        for _ in range(2):
-            stream = defense.stream("Who runs the mill?", PASSAGES)
-            assert "".join(stream) == "Anna Lind"
-            assert stream.answer.spending.silent == 1
-            assert stream.answer.spending.told.prompt == 270
-        model.close()
-    assert sum("stream_options" in r for r in server.requests) == 1
