@@ -138,5 +138,8 @@ def _are_names(answer: str, words: list[str]) -> bool:
 
 
 def _related(mine: list[str], yours: list[str]) -> bool:
-    """True if a word of one side is a form of one of the other."""
+    """True if a word of one side is a form of one of the other, or its initials ("UK")."""
+    for one, other in ((mine, yours), (yours, mine)):
+        if len(other) > 1 and one[0].startswith("".join(word[0] for word in other)):
+            return True
     return any(a[:_STEM] == b[:_STEM] or a in b or b in a for a in mine for b in yours)

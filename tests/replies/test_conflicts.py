@@ -56,6 +56,8 @@ WORDINGS = [
     ("5.5 t", "5,500 kg"),
     ("24 months", "2 years"),
     ("1,234,567", "1.2 million"),
+    ("UK", "United Kingdom"),
+    ("USA", "United States"),
     ("14:00", "2 pm"),
     ("15 Uhr", "3 pm"),
     ("6 Monate", "6 months"),

@@ -121,8 +121,8 @@ def _vote_of(text: str) -> str:
     before, text = None, " ".join(text.casefold().split())
     while text != before:
         before, text = text, _END.sub("", text)
-        for opening, closing in _PAIRS:
-            if text.startswith(opening) and text.endswith(closing) and len(text) > len(opening + closing):
+        for pair in _PAIRS:
+            if len(text) > len(pair) and text.startswith(pair[0]) and text.endswith(pair[1]):
                 text = text[1:-1].strip()
     return text
 
