@@ -395,20 +395,17 @@ class RobustAnswer:
                 alike.setdefault(group.keywords or group.words or group.response, []).append(group)
         return [*alike.values()]
 
-    def telling(
-        self, *, disagree: bool = False, only: Collection[int] | None = None, longest: int = LONGEST
-    ) -> RobustAnswer:
+    def telling(self, *, disagree: bool = False, first: Collection[int] = (), longest: int = LONGEST) -> RobustAnswer:
         """Return the abstention whose text tells people who says what (`answers/telling.py`); itself where none does.
 
         Args:
             disagree: True if two of these answers contradict each other.
-            only: the indices of the groups whose answers are told; None for all.
+            first: the indices of groups whose answers stand before the others.
             longest: characters of one answer.
         """
         items = [
             Item("\n".join(groups[0].words) or groups[0].response or "", _sources(groups), _are_unsure(groups))
-            for groups in self._alike(("differs", "unsure"))
-            if only is None or groups[0].index in only
+            for groups in sorted(self._alike(("differs", "unsure")), key=lambda alike: alike[0].index not in first)
         ]
         cut = sum(group.status == "cut" for group in self.groups)
         text = told(items, disagree=disagree, cut=cut, longest=longest) if self.abstained else ""

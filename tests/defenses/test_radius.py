@@ -70,7 +70,7 @@ def test_a_tie_of_options_is_no_answer_and_is_told() -> None:
     assert bare.answer("q", passages[:2], choices=["x", "y"]).text == "I don't know"
     assert tied.for_prompt().text == "I don't know"
     for letters, told in [
-        ("AAABBBC", "- 0.md, 1.md, 2.md: x\n- 3.md, 4.md, 5.md: y"),
+        ("AAABBBC", "- 0.md, 1.md, 2.md: x\n- 3.md, 4.md, 5.md: y\n- 6.md: z"),
         ("ABC", "- 0.md: x\n- 1.md: y\n- 2.md: z"),
     ]:
         sources = [Passage(letter, source=f"{place}.md") for place, letter in enumerate(letters)]

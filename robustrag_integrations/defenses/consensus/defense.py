@@ -177,15 +177,12 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
 
 
 def _told(answer: RobustAnswer, outcome: Outcome, settings: ConsensusSettings) -> RobustAnswer:
-    """Return the abstention that tells people who says what: of several answers that lead alike these, else all."""
-    tied = outcome.count.tied
-    only = {g.index for g, own in zip(answer.groups, outcome.said, strict=True) if own and own.key in tied}
-    heard = [
-        own.text for own in outcome.voting if own is not None and (own.key in tied if len(tied) > 1 else own.is_sure)
-    ]
+    """Return the abstention that tells people who says what, first the answers that lead alike."""
+    tied = outcome.count.tied if len(outcome.count.tied) > 1 else ()
+    heard = [own.text for own in outcome.voting if own is not None and (own.is_sure or own.key in tied)]
     return answer.telling(
         disagree=contradict(list(dict.fromkeys(heard))),
-        only=only if len(tied) > 1 else None,
+        first={g.index for g, own in zip(answer.groups, outcome.said, strict=True) if own and own.key in tied},
         longest=LONGEST_IN_FULL if settings.task == "long_form" else LONGEST,
     )
 

@@ -91,9 +91,9 @@ def voting_plan(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
         warnings=_warnings(count, heard, choices),
         evidence={"counts": {c: count.votes.get(i, 0) for i, c in enumerate(choices)}},
     )
-    if settings.disagreement == "tell":
+    if settings.disagreement == "tell" and count.tied:
         tied = {place for place, vote in enumerate(heard.found) if vote in count.tied}
-        answer = answer.telling(disagree=len(count.tied) > 1, only=tied)
+        answer = answer.telling(disagree=len(count.votes) > 1, first=tied)
     return Draft(answer, heard, count)
 
 

@@ -226,6 +226,9 @@ def test_replies_that_begin_with_opposite_verdicts_are_counted_against_each_othe
         ["- 0.md: Yes", "- 1.md: Yes, employees may.", "- 2.md: Yes, on Fridays.", "- 3.md, 4.md: No"]
     )
     assert ask([*replies, "No", "No"], "May I?").text == "No"
+    behind = ask(["No", "Yes, you may", "Yes, I may", "Yes, you may", "Yes, I may"], "May I?").text.splitlines()
+    assert behind[0] == "Sources disagree:"
+    assert behind[3] == "- 0.md: No"
     firm = ask(["Yes"] * 6 + ["No", "No, never"], "May I?")
     assert (firm.text, firm.radius) == ("Yes", 1)
 
