@@ -143,6 +143,13 @@ def test_phrases_of_the_users_are_silence_too() -> None:
     assert defense.answer(QUESTION, uploads(3), trusted=BADGES).text == "It is 1 day."
 
 
+def test_what_abstains_by_a_function_of_the_users_is_no_silence() -> None:
+    said = model(lambda p: "Pas ici." if "badge" in p else reader(p))
+    defense = ConsensusAggregation(said, abstains=lambda reply: reply == "Pas ici.")
+    answer = defense.answer(QUESTION, Trap(), trusted=BADGES)  # type: ignore[arg-type]
+    assert (answer.text, answer.abstained) == ("Pas ici.", True)
+
+
 # --- non-interference
 
 
