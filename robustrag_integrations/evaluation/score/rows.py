@@ -144,6 +144,8 @@ def misfit(row: Any) -> str | None:
         shape = restored(_Shape, row)
         if "name" not in row["attack"]:
             return "there is no 'attack.name'"
+        if "error" not in row:
+            return "there is no 'error'"
     except ValueError as error:
         return printable(str(error), 200)
     except RecursionError:

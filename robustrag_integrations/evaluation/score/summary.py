@@ -207,7 +207,7 @@ def expected_accuracy(rows: Sequence[Row]) -> dict[int, Interval]:
     """
     if any(row["task"] == "long_form" or row["method"] not in METHODS for row in rows):
         return {}
-    answered = [row for row in rows if row.get("error") is None and row["answer"].get("determinism")]
+    answered = [row for row in rows if row.get("error") is None and "scope" in (row["answer"].get("determinism") or ())]
     count = len(answered) + sum(row.get("error") is not None for row in rows)
     radii = [0 if row["answer"]["determinism"]["scope"] == "nothing" else row["answer"]["radius"] for row in answered]
     right = [row["scores"]["correct"] == 1 for row in answered]

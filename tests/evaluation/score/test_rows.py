@@ -61,6 +61,7 @@ def test_bad_lines_are_reported_by_number_and_the_rest_is_kept(tmp_path: Path, m
         (row(2, answer={"radius": 10**400}), "beyond 1e\\+15"),
         (row(2, certificates=[{"tau": 1}]), r"certificates\[0\]"),
         (row(2, timing={"seconds": "fast"}), "timing.seconds"),
+        ({name: value for name, value in row(2).items() if name != "error"}, "there is no 'error'"),
     ],
 )
 def test_what_is_not_a_row_is_named(bad: dict[str, object], said: str) -> None:
