@@ -8,7 +8,7 @@ none begins an item; its fences are closed; names hold no line break, colon or c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from robustrag_integrations._util.display import printable
@@ -64,12 +64,26 @@ def shown_names(sources: Iterable[str]) -> Mapping[str, str]:
     """Return the names by which people are shown sources: files without their folders, unless two are alike."""
     parts = {source: _parts(source) for source in sources}
     shown: dict[str, str] = {}
+    depths = _depths(set(parts.values()))
     for source, own in parts.items():
-        others = [other for other in parts.values() if other != own]
-        depth = next((n for n in range(1, len(own)) if own[-n:] not in [other[-n:] for other in others]), len(own))
-        name = re.sub(r"([:,;])\s+", r"\1", shown_origin("/".join(own[-depth:])))
+        name = re.sub(r"([:,;])\s+", r"\1", shown_origin("/".join(own[-depths[own] :])))
         shown[source] = printable(name, _LONGEST_NAME) or "a source"
     return shown
+
+
+def _depths(paths: Collection[tuple[str, ...]]) -> Mapping[tuple[str, ...], int]:
+    """Return how many of its last parts tell each path from the others, all of them where it ends another one."""
+    found: dict[tuple[str, ...], int] = {}
+    depth, alike = 0, [[*paths]]
+    while alike:
+        depth += 1
+        apart: dict[tuple[int, str | None], list[tuple[str, ...]]] = {}
+        for number, group in enumerate(alike):
+            for path in group:
+                apart.setdefault((number, path[-depth] if depth <= len(path) else None), []).append(path)
+        found |= {group[0]: min(depth, len(group[0])) for group in apart.values() if len(group) == 1}
+        alike = [group for group in apart.values() if len(group) > 1]
+    return found
 
 
 def _parts(source: str) -> tuple[str, ...]:

@@ -75,17 +75,18 @@ NAMES: dict[str, Any] = {"Task": Literal["short_answer"], "Sequence": collection
 QUESTION = "Who runs the mill?"
 
 
-def _passages(matter: Any) -> list[Passage]:
+def passages_of(matter: Any) -> list[Passage]:
+    """Passages made of the text, each a source of its own."""
     made: list[Passage] = matter.each(lambda one: Passage(one.text, source=one.text))
     return made
 
 
 def _groups(matter: Any) -> Any:
-    return isolate(_passages(matter))
+    return isolate(passages_of(matter))
 
 
 def _answer(matter: Any) -> Any:
-    return ConsensusAggregation(CallableModel(lambda prompt: matter.text)).answer(QUESTION, _passages(matter))
+    return ConsensusAggregation(CallableModel(lambda prompt: matter.text)).answer(QUESTION, passages_of(matter))
 
 
 def _attacked(matter: Any) -> Any:
@@ -121,7 +122,7 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "PlanInput": lambda matter: PlanInput(QUESTION, _groups(matter)),
     "AttackedQuestion": _attacked,
     "EvalQuestion": _attacked,
-    "Question": lambda matter: Question(QUESTION, tuple(_passages(matter)), ("Anna Lind",), "contains", (1,)),
+    "Question": lambda matter: Question(QUESTION, tuple(passages_of(matter)), ("Anna Lind",), "contains", (1,)),
     **{one.__name__: (lambda matter, one=one: one(CallableModel(lambda prompt: matter.text))) for one in DEFENSES},
     **{one.settings_type.__name__: (lambda matter, one=one: one.settings_type()) for one in DEFENSES},
     "NodeWithScore": lambda matter: NodeWithScore(node=TextNode(text=matter.text, metadata={"source": matter.text})),
@@ -129,7 +130,7 @@ MADE: dict[str, Callable[[Any], Any]] = {
 
 GIVEN: dict[str, Any] = {
     "by": "origin", "group_by": "origin", "task": "short_answer", "limits": FileLimits(60, 1 << 30, 100, 1 << 30),
-    "rule": Rule(), "on": "log", "fix": "", "metric": "contains",
+    "rule": Rule(), "on": "log", "fix": "", "metric": "contains", "secrets": ("sk-1234567890",),
 }  # fmt: skip
 """Parameters of these names that users set, not authors."""
 
@@ -151,7 +152,7 @@ def _looked(matter: Any) -> Callable[[], Any]:
     """An audit that knows the texts, and sees them in a prompt."""
     audit = Audit("log", "fix")
     texts = [one.text for one in matter.each(lambda one: one)]
-    audit.learn(_passages(matter))
+    audit.learn(passages_of(matter))
     return lambda: audit.look(texts, "path", "component")
 
 
@@ -172,7 +173,7 @@ CALLS: dict[str, Callable[[Any], Callable[[], Any]]] = {
         lambda: html_text.text_of(_joined(m).encode(errors="replace"), GIVEN["limits"])
     ),
     "robustrag_integrations.corpus.retrieval.BM25Index": lambda m: (
-        lambda: BM25Index(_passages(m)).search(_joined(m), 5)
+        lambda: BM25Index(passages_of(m)).search(_joined(m), 5)
     ),
     "robustrag_integrations.evaluation.data.questions.question_of": lambda m: (
         lambda: question_of({"question": m.text, "answer": m.text, "passages": [m.text]}, 1)
@@ -289,7 +290,8 @@ LEFT_OUT: dict[str, str] = {
         robustrag_integrations.evaluation.show.report.write_report
         robustrag_integrations.evaluation.show.report.report_page
         robustrag_integrations.evaluation.show.report.outcome
-        robustrag_integrations.evaluation.show.tables.main_tables robustrag_integrations.grouping.quotas.Shortage
+        robustrag_integrations.evaluation.show.tables.main_tables
+        robustrag_integrations.evaluation.show.tables.summary_table robustrag_integrations.grouping.quotas.Shortage
         robustrag_integrations.grouping.votes.VoteRules.isolate
         robustrag_integrations.playground.answering.Models robustrag_integrations.playground.answering.Buttons
         robustrag_integrations.playground.app.create_app robustrag_integrations.playground.app.controls_of

@@ -38,22 +38,27 @@ class Given:
 
 @dataclass(frozen=True)
 class Matter:
-    """A hostile text of about this many characters; with `many`, as many short texts as come to that."""
+    """A hostile text of about this many characters; with `many`, as many short texts as come to that.
+
+    It begins with the number, so that no call finds kept what another one has found of its text.
+    """
 
     unit: str
     size: int
     many: bool = False
+    number: int = 0
 
     @property
     def text(self) -> str:
         """One text."""
-        return (self.unit * (self.size // len(self.unit) + 1))[: self.size]
+        return (f"{self.number} " * (self.number > 0) + self.unit * (self.size // len(self.unit) + 1))[: self.size]
 
     def each(self, make: Callable[[Matter], Any]) -> list[Any]:
         """Values made of one long text, or of many short ones that differ."""
         if not self.many:
             return [make(self)]
-        numbered = (f"{self.unit} {n}" for n in range(max(1, self.size // (len(self.unit) + 6))))
+        first = self.number * 100_000
+        numbered = (f"{self.unit} {first + n}" for n in range(max(1, self.size // (len(self.unit) + 6))))
         return [make(Matter(text, len(text))) for text in numbered]
 
 
@@ -119,8 +124,18 @@ def value(kind: Any, matter: Matter) -> Any:
     if kind is type:
         return inner[0] if inner and isinstance(inner[0], type) else str
     if dataclasses.is_dataclass(kind):
-        return kind(**{name: value(hint, matter) for name, hint, needed in _fields(kind) if needed or reads_text(hint)})
+        return _dataclass(kind, matter)
     raise Unknown(f"{kind}")
+
+
+@functools.cache
+def _dataclass(kind: Any, matter: Matter) -> Any:
+    return kind(**{name: value(hint, matter) for name, hint, needed in _fields(kind) if needed or reads_text(hint)})
+
+
+def forget() -> None:
+    """Make values anew from now on: those that are kept hold what calls have computed of them."""
+    _dataclass.cache_clear()
 
 
 def _constant(kind: Any, matter: Matter, *given: Any, **named: Any) -> Any:

@@ -179,7 +179,7 @@ class CountedList(Counted):
 
         Of sources with as many the first counts. So whoever lists all of them may choose the order.
         """
-        left, found = {*keys}, []
+        left, found = {*keys} & self.counts.keys(), []
         while left:
             source = max(self._said, key=lambda items: sum(key in left for key in items))
             found += [key for key in source if key in left]
@@ -202,19 +202,22 @@ class CountedList(Counted):
         holds: Holds = np.full(most + 1, bool(self.shown) or not self.tells)
         for key in self.shown:
             holds &= self._stays(key, most, pending)
-        makers = {bytes(row): row for key in self.counts if key not in self.shown for row in [self._gives(key)]}
-        absent = np.array([0 * self._lists, *makers.values()])
-        half = -worst_case_sums(self._lists - 2 * absent, -1, most, pending) <= 0
-        few = -worst_case_sums(-absent, -1, most, pending) < self.min_support
-        holds &= (half | few).all(axis=0)
+        # Of items that are not shown, and of wordings, the one with most votes needs as few more as any.
+        rivals = [key for key in self.counts if key not in self.shown]
+        gives = self._gives(max(rivals, key=self.counts.__getitem__)) if rivals else 0 * self._lists
+        half = -worst_case_sums(self._lists - 2 * gives, -1, most, pending) <= 0
+        few = -worst_case_sums(-gives, -1, most, pending) < self.min_support
+        holds &= half | few
         if verbatim and len(self.shown) > 1:
             holds[1:] = False  # a source may choose the order
         for key, form in self.shown.items() if verbatim else ():
-            for other in ["", *self.wordings(key)]:  # "": a wording that nobody writes
-                if other != form:
-                    lead = self._writes(key, form) - self._writes(key, other)
-                    first = other != "" and (len(form), form) < (len(other), other)
-                    holds &= worst_case_sums(lead, -1, most, pending) + first > 0
+            votes = {"": 0, **self.wordings(key)}  # "": a wording that nobody writes
+            behind = {
+                other: other != "" and (len(form), form) < (len(other), other) for other in votes if other != form
+            }
+            other = max(behind, key=lambda other: (votes[other], not behind[other]))
+            lead = self._writes(key, form) - self._writes(key, other)
+            holds &= worst_case_sums(lead, -1, most, pending) + behind[other] > 0
         holds[0] |= pending == 0
         return holds
 
