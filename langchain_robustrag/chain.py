@@ -233,5 +233,5 @@ def create_reporting_chain(
             raise ValueError("reader='people': a model reads these answers; leave reader out")
         options = {**options, "reader": "model"}
     if "return_robustness" in options:
-        raise TypeError("unknown argument return_robustness: leave it out, the report is always given here")
+        raise TypeError("unknown argument 'return_robustness': leave it out, the report is always given here")
     return create_robust_documents_chain(llm, prompt, return_robustness=True, **options)

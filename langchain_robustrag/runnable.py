@@ -168,7 +168,7 @@ class RobustDocuments(OneRun[Any]):
     a dict of `answer` and `robustness`.
 
     Every call dispatches the custom event `robustrag_report`, whose data is `RobustAnswer.to_dict()`; also when too few
-    groups could be asked, or the output parser fails. Their exceptions carry the `RobustAnswer` as `robustness`.
+    calls succeeded, or the output parser fails. Their exceptions carry the `RobustAnswer` as `robustness`.
     """
 
     name: str | None = "robust_documents_chain"

@@ -21,7 +21,7 @@ WIDTH = 460  # pixels: on a telephone it shrinks to three quarters, and 14 px to
 RED, GREEN, GREY, PALE = "#b3261e", "#1b6e3c", "#5f6368", "#dadce0"
 # Setups of the rows, and their names on the picture.
 METHODS = {"vanilla": "plain RAG", "keyword-paper": "keyword", "consensus": "consensus"}
-ATTACKS = {"0": "nobody attacks", "1": "one passage gives orders", "3": "three passages give orders"}
+ATTACKS = {"0": "nobody attacks", "1": "1 of 10 passages gives orders", "3": "3 of 10 passages give orders"}
 
 
 def pictures() -> dict[str, str]:

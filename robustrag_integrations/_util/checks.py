@@ -65,7 +65,7 @@ def refuse_misspelt(names: Collection[str], own: Collection[str], others: Collec
     """Raise TypeError for a name that is nearer to an argument of a function's own than to those that it passes on."""
     for name in names:
         if (near := nearest_of(name, [*own, *others])) in own:
-            raise TypeError(f"unknown arguments {name}; did you mean {near}?")
+            raise TypeError(f"unknown argument {name!r}; did you mean {near}?")
 
 
 def refuse_unknown(
@@ -80,4 +80,5 @@ def refuse_unknown(
     if unknown := sorted(set(names) - set(known)):
         near = nearest_of(unknown[0], sorted({*known, *others}))
         hint = f"{taker} takes {', '.join(known)}" if near in (None, unknown[0]) else f"did you mean {near}?"
-        raise TypeError(f"unknown arguments {', '.join(unknown)}; {instead.get(unknown[0], hint)}")
+        plural = "s" if len(unknown) > 1 else ""
+        raise TypeError(f"unknown argument{plural} {', '.join(map(repr, unknown))}; {instead.get(unknown[0], hint)}")

@@ -219,7 +219,7 @@ def held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
         )
         return replace(answer, warnings=(*answer.warnings, kept))
     why = (
-        f"abstained: the answer's radius is {answer.radius}, below min_radius={least}. Do not ask again "
+        f"abstained: the answer's radius is {answer.radius}, below min_radius={least}. Do not retry "
         "until it is larger: an attacker who can sway single runs then chooses which one counts. Retrieve more "
         "sources"
     )

@@ -230,7 +230,7 @@ def test_a_wrong_file_is_named_and_the_nearest_argument(framework: Driver, setti
     with pytest.raises(ValueError, match=r"settings\.yaml: settings\.aplha: .*did you mean 'alpha'"):
         framework.engine(Script(), [], settings=settings)
     for typed, meant in (("alhpa", "alpha"), ("metod", "method")):
-        with pytest.raises(TypeError, match=f"unknown arguments {typed}; did you mean {meant}"):
+        with pytest.raises(TypeError, match=f"unknown argument '{typed}'; did you mean {meant}"):
             framework.engine(Script(), [], **{"method": "keyword", typed: 1})
     with pytest.raises(ValueError, match="method='sum' is unknown"):
         framework.engine(Script(), [], method="sum")
