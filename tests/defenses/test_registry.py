@@ -37,7 +37,7 @@ def test_an_unknown_method_or_task_is_named_with_what_there_is() -> None:
         method_of("vanilla")
     with pytest.raises(ValueError, match=r"keyword does .* use MajorityVoting for multiple choice"):
         METHODS["keyword"].check_task("multiple_choice")
-    with pytest.raises(TypeError, match=r"gama; did you mean gamma"):
+    with pytest.raises(TypeError, match=r"gama.; did you mean gamma"):
         METHODS["decoding"].check_names(["gama"])
 
 
