@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations import CallableModel, Passage, from_settings
-from robustrag_integrations.cli import main
 from robustrag_integrations.cli.options import MOST_SKIPPED
 from tests.evaluation import light
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
@@ -171,22 +170,6 @@ def test_a_file_that_cannot_be_read_exits_with_1_and_names_it(ask, tmp_path, nam
 
 
 # Local models
-
-
-@pytest.mark.parametrize("defense", ["keyword", "decoding", "vanilla"])
-def test_a_local_model_is_loaded_without_noise(docs: Path, tmp_path: Path, capfd, monkeypatch, defense: str) -> None:
-    from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
-
-    tiny_model("llama").save_pretrained(tmp_path / "model")
-    tiny_tokenizer().save_pretrained(tmp_path / "model")
-    capfd.readouterr()
-    arguments = ["ask", QUESTION, "--docs", docs, "--model", tmp_path / "model", "--method", defense, "--json"]
-    arguments += [] if defense == "decoding" else ["--set", "cut_replies=count"]  # a random model goes on and on
-    code = main([str(a) for a in arguments])
-    out, err = capfd.readouterr()
-    assert json.loads(out)["answer"]["method"] == defense
-    assert err == ""
-    assert code in (0, 3)
 
 
 # What one vote is

@@ -41,11 +41,3 @@ def test_a_model_that_is_not_the_released_one_is_a_failure(
     monkeypatch.setitem(doctor.SHIPPED, "bundled reader", "another")
     assert main(["doctor", "--quick"]) == 1
     assert "bundled reader: NOT AS RELEASED" in capsys.readouterr().out
-
-
-def test_the_isolation_probe_is_told() -> None:
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    found = doctor.isolation_here()
-    assert "probed: " in found
-    assert "tarsk" in found.lower()

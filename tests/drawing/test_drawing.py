@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations._util.json_values import restored
-from robustrag_integrations.answers.answer import STATUSES, GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.drawing.answer import answer_parts
 from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h, to_data, to_html
-from robustrag_integrations.drawing.notebook import INLINE, answer_html, certificate_html, style_sheet
-from robustrag_integrations.drawing.text import one_line, visible
+from robustrag_integrations.drawing.notebook import answer_html, certificate_html
+from robustrag_integrations.drawing.text import visible
 
 
 class _Markup(HTMLParser):
@@ -77,11 +77,6 @@ def test_hidden_characters_are_named() -> None:
     assert visible("می‌خواهم 👩‍🚀") == "می‌خواهم 👩‍🚀"
 
 
-def test_a_cut_text_ends_in_an_ellipsis_and_one_line_has_no_breaks() -> None:
-    assert visible("abcdef", 3) == "abc…"
-    assert one_line("a\n\n b\tc", 10) == "a b c"
-
-
 def test_data_and_markup_are_two_forms_of_one_tree() -> None:
     tree = h("p", "a", h("b", "c", cls="x", title="t"), None)
     assert to_data(tree) == ["p", 0, 0, "a", ["b", "x", {"title": "t"}, "c"]]
@@ -119,16 +114,6 @@ def test_a_cell_has_inline_styles_and_no_classes_scripts_or_addresses() -> None:
     assert {tag for tag, _ in markup.elements} <= TAGS
     assert all(names.keys() <= {*(a.lower() for a in ATTRIBUTES), "style"} for _, names in markup.elements)
     assert not re.search(r"url\(|expression|@import|javascript", " ".join(str(a) for _, a in markup.elements))
-
-
-def test_every_class_that_is_drawn_has_a_style(made_rows: list[dict[str, Any]]) -> None:
-    made = [(RobustAnswer.from_dict(row["answer"]), row["passages"]) for row in made_rows if row["answer"]]
-    parts = [part for answer, passages in made for part in answer_parts(answer, passages)]
-    used = {name for part in parts for name in _classes(part)}
-    silent = {*(f"is-{status}" for status in STATUSES), "is-planted", "hit"}  # inline styles of rows
-    assert used - INLINE.keys() - silent - {"groups", "counts", "said", "passage-fold", "quiet"} == set()
-    for name, style in INLINE.items():
-        assert f"{name[1:-1] if name.startswith('<') else f'.{name}'} {{ {style} }}" in style_sheet()
 
 
 def _classes(node: Element | str) -> set[str]:

@@ -111,13 +111,3 @@ def test_a_group_sees_exactly_what_the_plain_chain_would_show_of_it() -> None:
     create_stuff_documents_chain(plain, prompt, **options).invoke({**INPUT, "docs": [document]})
     create_robust_documents_chain(robust, prompt, **{**FINAL, **options}).invoke({**INPUT, "docs": [document]})
     assert robust.prompts[0] == plain.prompts[0]
-
-
-def test_a_prompt_without_context_is_refused_in_the_same_words() -> None:
-    prompt = ChatPromptTemplate.from_template("{input}")
-    with pytest.raises(ValueError, match="Prompt must accept context") as plain:
-        create_stuff_documents_chain(Reader(), prompt)
-    with pytest.raises(ValueError, match="Prompt must accept context") as robust:
-        create_robust_documents_chain(Reader(), prompt, **FINAL)
-    assert str(robust.value) == str(plain.value)
-    assert type(robust.value) is ValueError

@@ -12,7 +12,6 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_robustrag import (
     create_robust_documents_chain,
     create_robust_retrieval_chain,
-    create_robust_retriever_tool,
 )
 from robustrag_integrations import RobustAnswer
 from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader
@@ -60,14 +59,6 @@ async def test_a_wrapped_retriever_is_asked_the_question(poisoned: ListRetriever
     chain = create_robust_retrieval_chain(retriever, Reader(), PROMPT, **FINAL)
     check(chain.invoke(INPUT), poisoned)
     check(await chain.ainvoke(INPUT), poisoned)
-
-
-async def test_what_is_no_dict_is_refused_with_what_would_be_one(poisoned: ListRetriever) -> None:
-    rag: Any = create_robust_retrieval_chain(poisoned, Reader(), **FINAL)
-    with pytest.raises(TypeError, match=r"must be a dict with the question, got str; give \{'input': 'Who won\?'\}"):
-        rag.invoke("Who won?")
-    with pytest.raises(TypeError, match="must be a dict with the question, got NoneType"):
-        [chunk async for chunk in rag.astream(None)]
 
 
 def test_documents_under_another_input_of_the_prompt_are_warned_of(poisoned: ListRetriever) -> None:
@@ -160,11 +151,3 @@ def test_a_conversation_that_the_prompt_does_not_show_is_warned_of(aware: Any) -
     )
     documents = create_robust_documents_chain(Reader(), shown, return_robustness=True, **FINAL)
     assert not warned(create_retrieval_chain(aware, documents))
-
-
-@pytest.mark.parametrize("retriever", [None, lambda query: [], object(), Reader()])
-def test_what_is_no_retriever_is_refused_when_the_chain_is_made(retriever: Any) -> None:
-    with pytest.raises(TypeError, match=r"retriever must be a retriever or another Runnable, got .*RunnableLambda"):
-        create_robust_retrieval_chain(retriever, Reader(), **FINAL)
-    with pytest.raises(TypeError, match=r"retriever must be a retriever or another Runnable, got .*RunnableLambda"):
-        create_robust_retriever_tool(retriever, Reader(), "search", "Searches.", **FINAL)

@@ -127,13 +127,3 @@ def test_a_structured_model_is_told_where_the_schema_belongs() -> None:
         with pytest.raises(TypeError, match="final_llm gives structured output"):
             create_robust_documents_chain(Reader(), PROMPT, final_llm=llm, **FINAL)
     assert "Paris" in create_robust_documents_chain(Reader() | StrOutputParser(), PROMPT, **FINAL).invoke(GIVEN)
-
-
-def test_arguments_that_do_not_go_together_are_refused() -> None:
-    with pytest.raises(ValueError, match="output_schema takes no output_parser"):
-        create_robust_documents_chain(Reader(), PROMPT, output_schema=City, output_parser=StrOutputParser(), **FINAL)
-    with pytest.raises(TypeError, match="output_schema must be a pydantic"):
-        create_robust_documents_chain(Reader(), PROMPT, output_schema="name: str", **FINAL)
-    for extra in ({"output_schema": City}, {"final_llm": Reader()}):
-        with pytest.raises(ValueError, match="'voting' has no"):
-            create_robust_documents_chain(Reader(), PROMPT, method="voting", **extra)  # type: ignore[arg-type]

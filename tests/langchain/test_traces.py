@@ -21,7 +21,7 @@ from langchain_robustrag import (
 )
 from robustrag_integrations import RobustAnswer
 from tests.contract.script import ABSTENTION
-from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, truthful
+from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted
 from tests.langchain.test_chain import STYLES, called, given
 
 ASKED = given()
@@ -221,16 +221,3 @@ async def test_a_missed_quorum_is_reported_too(style: str) -> None:
     with pytest.raises(ConnectionError) as caught:
         await called(chain_of(Reader(answer=down)), style, {"callbacks": [recorder]})
     assert recorder.events == [("robustrag_report", vars(caught.value)["robustness"].to_dict())]
-
-
-@pytest.mark.parametrize("style", STYLES)
-async def test_that_nobody_gets_warnings_is_logged_once(style: str, caplog: pytest.LogCaptureFixture) -> None:
-    asked = {"input": QUESTION, "context": truthful()[:1]}
-    chain = chain_of()
-    await called(chain, style, {"callbacks": [Recorder()]}, asked)
-    chain_of(return_robustness=True).invoke(asked)
-    assert not caplog.records
-    for _ in range(2):
-        await called(chain, style, asked=asked)
-    [logged] = [r.getMessage() for r in caplog.records if r.name.startswith("langchain_robustrag")]
-    assert "radius 0 and 2 warnings, but nothing receives the report. Set return_robustness=True" in logged

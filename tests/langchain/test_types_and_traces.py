@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import json
 from functools import partial
 from typing import Any, get_args
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.load import dumps, loads
 from langchain_core.runnables import RunnablePassthrough
 
 from langchain_robustrag import (
@@ -19,21 +17,12 @@ from langchain_robustrag import (
     create_robust_retrieval_chain,
 )
 from langchain_robustrag.middleware import RobustRetrievalMiddleware
-from robustrag_integrations import RobustAnswer
 from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.grouping.votes import RULES
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
 
 INPUT = {"input": QUESTION}
-
-
-def test_a_result_that_is_stored_is_refused_with_what_to_store(poisoned: ListRetriever) -> None:
-    result = create_robust_retrieval_chain(poisoned, Reader(), PROMPT).invoke(INPUT)
-    with pytest.raises(NotImplementedError, match=r"to_dict\(\) has all of it"):
-        loads(dumps(result))
-    stored = json.dumps(result["robustness"].to_dict())
-    assert RobustAnswer.from_dict(json.loads(stored)) == result["robustness"]
 
 
 def test_options_are_typed_by_every_name_that_there_is_and_misspelt_ones_get_the_nearest() -> None:

@@ -12,8 +12,8 @@ pytest.importorskip("llama_index.llms.huggingface", reason="llama-index-llms-hug
 
 from llama_index.llms.huggingface import HuggingFaceLLM
 
-from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, TextModelLLM
-from robustrag_integrations import CallableModel, LocalModel
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
+from robustrag_integrations import LocalModel
 from robustrag_integrations.text.prompts import prompts_for
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 from tests.llamaindex.fakes import nodes_of
@@ -93,12 +93,3 @@ def test_both_ways_to_ask_the_reader_give_the_same_isolated_answers(
         .metadata["robustrag"]
     )
     assert [g["response"].strip() for g in report["groups"]] == ours
-
-
-def test_the_metadata_of_a_core_model_are_its_own() -> None:
-    local = LocalModel.bundled()
-    known = TextModelLLM(local).metadata
-    assert (known.context_window, known.num_output) == (local.window, local.longest_reply)
-    assert (known.model_name, known.is_chat_model, known.is_function_calling_model) == ("bundled reader", False, False)
-    unknown = TextModelLLM(CallableModel(lambda prompt: "x", name="mine"), context_window=500).metadata
-    assert (unknown.context_window, unknown.num_output, unknown.model_name) == (500, 256, "mine")

@@ -101,12 +101,6 @@ def test_a_structured_abstention_has_a_form_of_its_own_and_is_never_the_text_non
     assert made("q?").content == ABSTENTION
 
 
-def test_additional_sources_come_back_and_are_not_read(llm: FactReader) -> None:
-    nodes, [extra] = nodes_of(truthful()), nodes_of(["an additional source"])
-    assert RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes, [extra]).source_nodes == [*nodes, extra]
-    assert not any("additional" in prompt for prompt in llm.seen)
-
-
 def test_a_node_named_robustrag_cannot_stand_in_for_the_report(llm: FactReader) -> None:
     nodes = nodes_of(truthful())
     nodes[0].node.id_ = "robustrag"

@@ -86,15 +86,6 @@ def test_a_parser_formats_the_final_prompt_alone(options: dict[str, Any]) -> Non
     assert "Talk like a pirate." in llm.seen[3]
 
 
-def test_it_can_be_changed_like_the_stock_one(clean: VectorStoreIndex) -> None:
-    llm = FactReader()
-    engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm)
-    engine.update_prompts({"response_synthesizer:text_qa_template": PromptTemplate(TEXT)})
-    assert engine.get_prompts()["response_synthesizer:text_qa_template"].template == TEXT
-    assert str(engine.query(QUESTION)) == "Paris"
-    assert all(prompt.startswith("Talk like a pirate.") for prompt in llm.seen)
-
-
 def test_a_conversation_stands_behind_the_system_message(clean: VectorStoreIndex) -> None:
     llm = Chats()
     engine = RobustContextChatEngine.from_defaults(

@@ -24,14 +24,6 @@ PAPER = {
     "choices": ["10%", "15%", "45%", ""],
     "choices answer": "1",
 }
-BIO = {
-    "question": "Tell me a bio of Bo Ek?",
-    "correct answer": "Bo Ek was born on May 2, 1950.",
-    "incorrect answer": "Bo Ek is a good guy.",
-    "incorrect_context": ["Bo Ek, born on January 11, 1950, sang."],
-    "context": [{"title": "Bo", "text": "Bo Ek sang.", "link": "l", "snippet": "..."}],
-    "long_gen": "biogen",
-}
 
 
 def written(folder: Path, name: str, *values: object) -> str:
@@ -68,13 +60,6 @@ def test_multiple_choice_attacks_an_option_and_its_lies_are_about_that_option(tm
     assert q.answers == ("15%",)
     assert (q.incorrect, q.incorrect_choice) == ("45%", 2)
     assert q.poisoned == ("It is 45% of all.",)
-
-
-def test_biographies_are_long_and_lie_about_a_birthday(tmp_path: Path) -> None:
-    found = load_dataset(written(tmp_path, "bio.json.gz", BIO))
-    assert found.task == "long_form"
-    assert found.questions[0].poison_target == "January 11"
-    assert found.questions[0].answers == (BIO["correct answer"],)
 
 
 RAMDOCS = {
@@ -152,14 +137,6 @@ def test_multiple_choice_needs_options_and_a_right_one(tmp_path: Path, change: d
     assert len(load_dataset(path).questions) == 2
     [bad] = load_dataset(path, task="multiple_choice").bad_rows
     assert said in bad.reason
-
-
-def test_the_same_question_twice_is_a_bad_row_and_the_same_id_twice_is_told_apart(tmp_path: Path) -> None:
-    other = {**OWN, "id": "a", "question": "When?"}
-    found = load_dataset(written(tmp_path, "d.jsonl", {**OWN, "id": "a"}, other, {**OWN, "id": "a"}, other))
-    assert [q.id for q in found.questions] == ["a", "a#2"]
-    assert [b.line for b in found.bad_rows] == [3, 4]
-    assert "those of line 1 already" in found.bad_rows[0].reason
 
 
 def test_a_gzip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

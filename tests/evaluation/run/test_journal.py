@@ -38,16 +38,6 @@ def test_a_file_of_something_else_is_left_as_it_is(tmp_path, text) -> None:
     assert path.read_text() == text
 
 
-@pytest.mark.parametrize("cut", [1, 5, 30])
-def test_a_torn_first_line_is_written_again(tmp_path, cut) -> None:
-    path = tmp_path / "run.jsonl"
-    path.write_bytes(b'{"schema": "robustrag/eval-run/2", "n": 1}\n'[:cut])
-    with Journal(path) as journal:
-        assert list(journal.rows) == []
-        journal.append({"n": 2})
-    assert rows_in(path) == [{"n": 2}]
-
-
 def test_two_runs_cannot_write_to_one_file(tmp_path) -> None:
     pytest.importorskip("fcntl")
     with Journal(tmp_path / "run.jsonl"), pytest.raises(JournalError, match="another run is writing"):
