@@ -19,6 +19,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageR
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from langchain_robustrag import documents
+from llamaindex_robustrag.grouping import checked_nodes
 from robustrag_integrations import CallableModel, Passage
 from robustrag_integrations._util.json_values import parsed
 from robustrag_integrations.answers.answer import as_answer
@@ -189,6 +190,7 @@ CALLS: dict[str, Callable[[Any], Callable[[], Any]]] = {
     ),
     "langchain_robustrag.documents.grouped": lambda m: lambda: documents.grouped(_langchain(m), VoteRules()),
     "langchain_robustrag.documents.checked_documents": lambda m: lambda: documents.checked_documents(_langchain(m)),
+    "llamaindex_robustrag.grouping.checked_nodes": lambda m: lambda: checked_nodes(m.each(MADE["NodeWithScore"])),
 }
 """Calls of functions whose arguments annotations do not tell how to make."""
 
@@ -392,6 +394,7 @@ LEFT_OUT: dict[str, str] = {
         robustrag_integrations.text.spacy_keywords.SpacyKeywordExtractor
     """,
     _FRAMEWORK: """
+        langchain_robustrag.retrieval.check_trusted llamaindex_robustrag.query_engine.check_trusted
         llamaindex_robustrag.grouping.Later
         langchain_robustrag.audit.IsolationAudit langchain_robustrag.audit.listening
         langchain_robustrag.callbacks.Heard langchain_robustrag.callbacks.ShownMessage

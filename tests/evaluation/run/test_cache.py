@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -107,3 +109,18 @@ def test_only_the_owner_can_read_the_cache(tmp_path) -> None:
         os.umask(before)
     assert "calls.sqlite3-wal" in modes
     assert set(modes.values()) == {0o600}
+
+
+def test_processes_share_one_cache(tmp_path) -> None:
+    """Each finds what it has put, whatever the others write meanwhile."""
+    program = (
+        "import sys\n"
+        "from robustrag_integrations.evaluation.run.cache import CallCache\n"
+        "from robustrag_integrations.models.base import Response\n"
+        "cache = CallCache(sys.argv[1])\n"
+        "for n in range(60):\n"
+        "    cache.put({f'k{n}': Response(f'text {n}')})\n"
+        "    assert [found.text for found in cache.get([f'k{n}'])] == [f'text {n}']\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path)]) for _ in range(2)]
+    assert [each.wait(120) for each in running] == [0, 0]

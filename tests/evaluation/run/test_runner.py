@@ -3,13 +3,16 @@ from __future__ import annotations
 import asyncio
 import json
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import ConfigError
+from robustrag_integrations.evaluation.run.journal import JournalError
 from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.run.runner import RunStopped, evaluate
+from robustrag_integrations.evaluation.score.rows import misfit
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.models.callable import CallableModel
 from tests.evaluation import light
@@ -108,6 +111,21 @@ def test_a_failed_row_is_shown_counted_and_tried_again(config, output, monkeypat
     again = evaluate(mine, output=output)
     assert (again.made, again.failed) == (len(failed), 0)
     assert len(rows_in(output)) == 1 + len(done.rows)
+
+
+def test_a_hostile_row_is_named_or_made_again_and_stops_nothing_else(config, output) -> None:
+    mine = config(methods=["voting"], tasks=["multiple_choice"], certify=None)
+    evaluate(mine, output=output)
+    header, row, *others = rows_in(output)
+    for name in row:
+        changed = {key: value for key, value in row.items() if key != name}
+        Path(output).write_text("".join(json.dumps(each) + "\n" for each in (header, changed, *others)))
+        if misfit(changed):
+            with pytest.raises(JournalError, match="line 2 is not an evaluation row"):
+                evaluate(mine, output=output)
+            assert rows_in(output)[1] == changed
+        else:
+            assert len(summarise(evaluate(mine, output=output).rows)) > 0
 
 
 def test_a_run_in_which_everything_fails_stops_early(config, output) -> None:
