@@ -190,7 +190,9 @@ CALLS: dict[str, Callable[[Any], Callable[[], Any]]] = {
     ),
     "langchain_robustrag.documents.grouped": lambda m: lambda: documents.grouped(_langchain(m), VoteRules()),
     "langchain_robustrag.documents.checked_documents": lambda m: lambda: documents.checked_documents(_langchain(m)),
-    "llamaindex_robustrag.grouping.checked_nodes": lambda m: lambda: checked_nodes(m.each(MADE["NodeWithScore"])),
+    "llamaindex_robustrag.grouping.checked_nodes": lambda m: (
+        lambda: checked_nodes(m.each(MADE["NodeWithScore"]), "nodes")
+    ),
 }
 """Calls of functions whose arguments annotations do not tell how to make."""
 
