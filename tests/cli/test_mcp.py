@@ -68,6 +68,16 @@ async def test_what_one_source_alone_says_is_withheld_from_agents(
     assert "mill.txt" not in str(result)
 
 
+async def test_an_agent_is_given_what_trusted_files_say(docs: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    (handbook := tmp_path / "handbook").mkdir()
+    (handbook / "mill.md").write_text("The mill is run by Bo Ek.")
+    more = ("--trusted", str(handbook), "--min-radius", "1")
+    result = await asked(server_of(command_parser().parse_args(arguments(docs, server, *more))))
+    report = result.structured_content
+    assert [c.text for c in result.content] == [report["answer"]] == ["Bo Ek"]
+    assert (report["decided_by"], report["radius"], report["groups"]) == ("trusted", 0, 0)
+
+
 async def called(server: Any, questions: list[str]) -> list[Any]:
     async with Client(server) as client:
         calls = [client.call_tool("ask_documents", {"question": question}) for question in questions]

@@ -120,5 +120,7 @@ def test_an_endpoint_says_who_decided() -> None:
         assert (status, said["choices"][0]["message"]["content"]) == (200, "Anna Lind")
         assert said["robustrag"]["decided_by"] == "trusted"
         assert [p["source"] for p in said["robustrag"]["passages"]] == ["mill.md"]
+        _, _, told = posted(address, asking(model="robustrag-consensus", robustrag={"reader": "model"}))
+        assert (told["choices"][0]["message"]["content"], told["robustrag"]["decided_by"]) == ("Anna Lind", "trusted")
         _, _, both = posted(address, asking(model="vanilla"))
         assert len(both["robustrag"]["passages"]) == 5

@@ -104,6 +104,7 @@ def every_way(others: Any, trusted: Any = HANDBOOK, **options: Any) -> Iterator[
 @pytest.mark.parametrize("count", [0, 1, 40])
 def test_a_trusted_answer_stands_beside_any_number_of_uploads(count: int) -> None:
     others = Finds(uploads(count))
+    assert str(engine([]).with_retriever(others).query(QUESTION)) == "Paris"
     for text, response in every_way(others, min_radius=2):
         report = response.metadata["robustrag"]
         assert (text, report["decided_by"]) == ("Paris", "trusted")
@@ -263,8 +264,16 @@ def test_what_of_the_shelf_does_not_fit_is_no_silence() -> None:
     for streaming in (False, True):
         with pytest.raises(TrustedError, match="did not fit"):
             list(engine(others, pages, llm=small, streaming=streaming).query(QUESTION).response_gen)
-    assert others.asked == 0
     assert len(small.seen) == 2  # one prompt each, and no refining
+
+    async def streamed() -> None:
+        made = engine(others, pages, llm=AsyncFactReader(window=600), streaming=True)
+        response: Any = await made.aquery(QUESTION)
+        assert [piece async for piece in response.response_gen] == []
+
+    with pytest.raises(TrustedError, match="did not fit"):
+        asyncio.run(streamed())
+    assert others.asked == 0
     response = engine(others, [*HANDBOOK, *pages], llm=small).query(QUESTION)
     answer = response.metadata.robust_answer
     assert (str(response), answer.decided_by) == ("Paris", "trusted")
@@ -423,8 +432,9 @@ def test_chats_stream_and_are_asked_in_a_loop(kind: Any) -> None:
     streamed = chat(kind, uploads(3), HANDBOOK).stream_chat(QUESTION)
     assert "".join(streamed.response_gen) == "Paris"
     assert streamed.metadata["robustrag"]["decided_by"] == "trusted"
-    reply = asyncio.run(chat(kind, uploads(3), BADGES).achat(QUESTION))
-    assert (str(reply), reply.metadata["robustrag"]["decided_by"]) == ("Berlin", "votes")
+    for shelf, said in ((BADGES, ("Berlin", "votes")), (HANDBOOK, ("Paris", "trusted"))):
+        reply = asyncio.run(chat(kind, uploads(3), shelf).achat(QUESTION))
+        assert (str(reply), reply.metadata["robustrag"]["decided_by"]) == said
 
 
 def test_a_summary_of_untrusted_answers_is_of_unknown_origin() -> None:
