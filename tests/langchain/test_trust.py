@@ -415,6 +415,7 @@ def test_a_conversation_is_as_trusted_as_the_least_trusted_answer_in_it() -> Non
         assert (answer.text, answer.decided_by, answer.meets(1)) == ("It is 4 weeks.", "conversation", False)
         assert answer.for_prompt().abstained
         assert second([asked, word], min_radius=1).abstained
+        assert second([asked, word], reader="model").abstained
     summary = "The notice period is 1 day."
     for word in (SystemMessage(summary), HumanMessage(summary, additional_kwargs={"lc_source": "summarization"})):
         assert second([word, asked]).decided_by == "conversation"
