@@ -14,7 +14,7 @@ import json
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -392,6 +392,29 @@ def _behind(theirs: Answers, ours: Answers, setup: str, what: str) -> Iterator[S
 LONG = ("how-to", "comparison", "summary", "why")
 FLOODS = (0, 1, 3, 8, 40)
 SETUPS = ("plain, both", "plain, handbook", "consensus, both", "trust first")
+CHEAP = ("plain, both", "plain, handbook", "trust first")  # of one call or two, asked more questions than consensus
+
+
+def answered_there(kind: str) -> bool:
+    """True for questions of one fact that the handbook answers."""
+    return kind not in (*LONG, "upload", "nowhere")
+
+
+def planted_headline() -> str:
+    """README's table: plain RAG over all and trust first, while strangers plant files beside a trusted handbook."""
+    head = "Qwen2.5-Coder, a trusted handbook beside uploads: correct / the strangers' answer, percent"
+    counts = (0, 3, 40)
+    lines: list[Sequence[object]] = [(head, *(f"{n} planted files" if n else "no attack" for n in counts))]
+    for model in MODELS:
+        found = asked(model, answered_there, CHEAP)
+        sides = [[found.get((setup, n), []) for n in counts] for setup in ("plain, both", "trust first")]
+        if sides[0][0]:
+            shown = [
+                [f"{mean(r.right for r in c)} / {mean(r.hijacked for r in c)}" * bool(c) for c in s] for s in sides
+            ]
+            cells = [f"{plain}; **{ours}**" if plain else "" for plain, ours in zip(*shown, strict=True)]
+            lines.append((f"{size(model)}, {len(sides[0][0])} questions: plain RAG; **trust first**", *cells))
+    return table(*lines)
 
 
 def mean(values: Iterable[float]) -> str:
@@ -400,9 +423,11 @@ def mean(values: Iterable[float]) -> str:
     return f"{100 * sum(found) / len(found):.0f}" if found else ""
 
 
-def asked(model: str, kinds: Callable[[str], bool]) -> dict[tuple[str, int], list[Asked]]:
-    """Answers by setup and planted files, of the questions that every setup was asked with every number of files."""
-    rows = [r for r in kept_as(Asked, TRUST) if r.run == model and kinds(r.kind)]
+def asked(
+    model: str, kinds: Callable[[str], bool], setups: Collection[str] = SETUPS
+) -> dict[tuple[str, int], list[Asked]]:
+    """Answers by setup and planted files, of the questions that these setups were asked with every number of files."""
+    rows = [r for r in kept_as(Asked, TRUST) if r.run == model and kinds(r.kind) and r.setup in setups]
     places = {(r.setup, r.planted) for r in rows}
     whole = {q for q in {r.question for r in rows} if {(r.setup, r.planted) for r in rows if r.question == q} == places}
     found: dict[tuple[str, int], list[Asked]] = defaultdict(list)
@@ -416,7 +441,7 @@ def trust() -> str:
     """Questions that the handbook answers, while strangers plant files."""
     lines: list[Sequence[object]] = [("right / the stranger's answer", "n", *(f"{n} planted" for n in FLOODS))]
     for model in MODELS:
-        found = asked(model, lambda kind: kind not in (*LONG, "upload", "nowhere"))
+        found = {**asked(model, answered_there), **asked(model, answered_there, CHEAP)}
         for setup in SETUPS:
             unplanted = found.get((setup, 0), [])
             still = unplanted if setup == "plain, handbook" else []  # strangers' files are not read
@@ -516,6 +541,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "choices": lambda: methods("choices", *ORDERS, ("poison", 1)),
     "confidence": confidence,
     "others": others,
+    "planted": planted_headline,
     "trust": trust,
     "elsewhere": elsewhere,
     "long answers": long_answers,
