@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError, TooFewVotesError, TrustedError
@@ -34,7 +34,7 @@ from robustrag_integrations.replies.keys import key_of, whole_answer
 from robustrag_integrations.replies.reading import complete_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.text.abstention import may_begin_phrase, silence_of
-from robustrag_integrations.text.prompts import NO_INFORMATION, OBJECT_PROMPT
+from robustrag_integrations.text.prompts import NO_INFORMATION, OBJECT_PROMPT, PromptTemplate
 from robustrag_integrations.text.shared_words import SharedWords
 
 MADE_UP = (
@@ -152,7 +152,8 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
         said = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
         return may_begin_phrase(text, phrases) or (words is not None and not words.are_in(said))
 
-    [response] = yield Ask((settings.prompts.trusted.render(**values),), "trusted", shown, holds=holds)
+    template = cast(PromptTemplate, settings.prompts.trusted)  # `Defense.trusted_plan` refuses a set without
+    [response] = yield Ask((template.render(**values),), "trusted", shown, holds=holds)
     report = replace(report, reply=response.text, truncated=response.truncated)
     answer, why = complete_answer(response, getattr(settings, "cut_replies", "abstain"), inputs.limit)
     text, begun = answer.text or "", False
