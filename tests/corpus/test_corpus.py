@@ -64,7 +64,7 @@ def test_a_file_is_the_source_of_its_text_and_of_rows_that_name_none(tmp_path: P
         ("[1, 2]", "needs an object"),
         ('{"text": "x", "source": 3}', '"source" must be a string'),
         ('{"text": "x", "title": ["t"]}', '"title" must be a string'),
-        ("[" * 200_000, "JSON|nested"),
+        pytest.param("[" * 200_000, "JSON|nested", id="nested"),  # an id of its own: programs inherit the test's name
         ('{"text": "x", "n": ' + "9" * 5000 + "}", "not JSON"),
         ("\x1b[2Jboo", "not JSON"),
     ],
