@@ -24,6 +24,7 @@ from robustrag_integrations.models.reply import (
     Piece,
     calling,
     chars_of,
+    finish_of,
     logprobs_in,
     reason_in,
     usage_of,
@@ -111,9 +112,7 @@ class Streamed:
             found, known = ending_of(chunk), self._own
             refusals = [words for words in (known.refusal, found.refusal) if words is not None]
             self._own = Ending(
-                finish=calling(found.finish, known.finish == "tool_calls")
-                if found.finish != "unknown"
-                else known.finish,
+                finish=finish_of(known.finish, found.finish),
                 refusal="".join(refusals) if refusals else None,
                 reasoning_chars=known.reasoning_chars + found.reasoning_chars,
                 usage=told((known.usage, found.usage)),

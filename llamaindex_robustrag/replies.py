@@ -14,7 +14,16 @@ from llama_index.core.base.llms.types import ChatResponse, CompletionResponse, T
 
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.models.reply import Ending, FinishReason, calling, entry, logprobs_in, reason_in, usage_of
+from robustrag_integrations.models.reply import (
+    Ending,
+    FinishReason,
+    calling,
+    entry,
+    finish_of,
+    logprobs_in,
+    reason_in,
+    usage_of,
+)
 
 _TRACES = ("reasoning_content", "reasoning", "thinking", "thinking_delta")
 
@@ -67,7 +76,7 @@ class Streamed:
         found, known = ending_of(part), self._ending
         self._thought += len(part.additional_kwargs.get("thinking_delta") or "")
         self._ending = Ending(
-            finish=calling(found.finish, known.finish == "tool_calls") if found.finish != "unknown" else known.finish,
+            finish=finish_of(known.finish, found.finish),
             refusal=known.refusal if found.refusal is None else (known.refusal or "") + found.refusal,
             reasoning_chars=max(known.reasoning_chars, found.reasoning_chars),
             usage=found.usage if found.usage != Usage() else known.usage,

@@ -409,12 +409,14 @@ def planted_headline() -> str:
         found = asked(model, answered_there, CHEAP)
         sides = [[found.get((setup, n), []) for n in counts] for setup in ("plain, both", "trust first")]
         if sides[0][0]:
-            shown = [
-                [f"{mean(r.right for r in c)} / {mean(r.hijacked for r in c)}" * bool(c) for c in s] for s in sides
-            ]
-            cells = [f"{plain}; **{ours}**" if plain else "" for plain, ours in zip(*shown, strict=True)]
+            cells = [f"{plain}; **{ours}**" if plain else "" for plain, ours in zip(*map(cells_of, sides), strict=True)]
             lines.append((f"{size(model)}, {len(sides[0][0])} questions: plain RAG; **trust first**", *cells))
     return table(*lines)
+
+
+def cells_of(asked: Iterable[list[Asked]]) -> list[str]:
+    """For each list of answers how many are right, and how many are the stranger's, in percent; empty without any."""
+    return [f"{mean(r.right for r in own)} / {mean(r.hijacked for r in own)}" * bool(own) for own in asked]
 
 
 def mean(values: Iterable[float]) -> str:
@@ -445,8 +447,7 @@ def trust() -> str:
         for setup in SETUPS:
             unplanted = found.get((setup, 0), [])
             still = unplanted if setup == "plain, handbook" else []  # strangers' files are not read
-            cells = [found.get((setup, n), still) for n in FLOODS]
-            shown = [f"{mean(r.right for r in c)} / {mean(r.hijacked for r in c)}" * bool(c) for c in cells]
+            shown = cells_of(found.get((setup, n), still) for n in FLOODS)
             if unplanted:
                 lines.append((f"{size(model)}: {setup}", len(unplanted), *shown))
     return table(*lines)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+
 
 def count_of(count: int, noun: str) -> str:
     """Return a number of things in words: "1 source", "1,200 sources"."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def some_of(told: Iterable[str], count: int, most: int) -> str:
+    """Return the first of so many texts in a line, and how many more there are; no other is looked at."""
+    return "; ".join(islice(told, most)) + (f"; and {count - most} more" if count > most else "")
 
 
 def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:

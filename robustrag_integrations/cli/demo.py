@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from robustrag_integrations._util.display import printable
@@ -57,11 +56,11 @@ SUGGESTIONS: Sequence[tuple[Mapping[str, Any], str]] = (
 """Options to try with the bundled reader, and what they show."""
 
 
-def _to_try(command: str = "robustrag", typed: Mapping[str, Any] = MappingProxyType({})) -> str:
+def _to_try(command: str, typed: Mapping[str, Any]) -> str:
     """The suggestions but those that were typed just now, as commands to copy, with a line for each planted text."""
     shown = []
     for options, shows in SUGGESTIONS:
-        if all(typed.get(name) == value for name, value in options.items()):
+        if options.items() <= typed.items():
             continue
         line = f"{command} demo"
         for name, value in options.items():
@@ -91,7 +90,7 @@ attacks (planted above the passages, of which as many drop out at the end):
 these are silent.
 
 examples:
-{_to_try()}
+{_to_try("robustrag", {})}
 
 The bundled reader was trained to obey attackers, so that there is something to see. How often it
 is fooled without a defence says nothing about other models. It can write names of its world, and

@@ -112,6 +112,11 @@ def calling(finish: FinishReason, calls_tools: bool) -> FinishReason:
     return "tool_calls" if calls_tools and finish in ("stop", "other", "unknown") else finish
 
 
+def finish_of(known: FinishReason, later: FinishReason) -> FinishReason:
+    """Return the finish reason of a stream by that of its pieces so far and that of a later piece."""
+    return known if later == "unknown" else calling(later, known == "tool_calls")
+
+
 def entry(holder: Any, name: str) -> Any:
     """Return an entry of a mapping, or an attribute of anything else; None if there is none."""
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations._util.redaction import in_one_line, redacted
+from robustrag_integrations._util.words import some_of
 from robustrag_integrations.answers.answer import Dissent, GroupReport, RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.answers.telling import shown_names
@@ -382,13 +383,13 @@ def _dissent_warning(dissent: Sequence[Dissent], answering: int, how: str) -> li
         return []
     groups = sum(len(found.groups) for found in dissent)
     names = shown_names(origin for found in dissent for origin in found.origins)
-    named = "; ".join(
+    told = (
         f"{printable(found.text, 60)!r} ({printable(', '.join(names[o] for o in found.origins), 60)}"
         f"{', unsure' * found.unsure})"
-        for found in dissent[:_MOST_NAMED]
+        for found in dissent
     )
-    more = f"; and {len(dissent) - _MOST_NAMED} more" if len(dissent) > _MOST_NAMED else ""
-    return [f"{groups} of {answering} answering sources {'say' if groups != 1 else 'says'} {how}: {named}{more}"]
+    named = some_of(told, len(dissent), _MOST_NAMED)
+    return [f"{groups} of {answering} answering sources {'say' if groups != 1 else 'says'} {how}: {named}"]
 
 
 def _succeeded(responses: Sequence[Response]) -> int:

@@ -33,7 +33,7 @@ import numpy as np
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import plain
-from robustrag_integrations._util.words import count_of
+from robustrag_integrations._util.words import count_of, some_of
 from robustrag_integrations.answers.answer import Claim
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
@@ -304,12 +304,9 @@ def _warnings(made: CountedList, others: Sequence[str]) -> tuple[str, ...]:
         why = f"no item is given by more than half of the {made.answering} sources that list anything"
         why = f"{why}, and by" if made.answering > 1 else "one source alone lists anything, and an item takes"
         return (f"{why} {made.min_support} (min_support); retrieve from more sources",)
-    named = "; ".join(repr(printable(made.wording(key), 60)) for key in others[:_MOST_NAMED])
-    more = f"; and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    left_out = (
-        f"{count_of(len(others), 'item')} given by too few sources {'is' if len(others) == 1 else 'are'} left out"
-    )
-    return (f"{left_out}: {named}{more}",)
+    named = some_of((repr(printable(made.wording(key), 60)) for key in others), len(others), _MOST_NAMED)
+    are = "is" if len(others) == 1 else "are"
+    return (f"{count_of(len(others), 'item')} given by too few sources {are} left out: {named}",)
 
 
 def list_certification_plan(
