@@ -19,9 +19,6 @@ from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
 from robustrag_integrations._util.checks import check_flag, refuse_misspelt
 from robustrag_integrations.answers.answer import Reader, checked_reader
-from robustrag_integrations.defenses.agreement.lists import ListSettings
-from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
@@ -162,13 +159,13 @@ def create_robust_documents_chain(
     entry.check_names(names, taken, near=[*RobustDocuments.model_fields, *besides], instead=instead)
     checked: Any = entry.load().settings_of(**chosen.options)
     if output_schema is not None:
-        if isinstance(checked, ListSettings) or output_parser is not None:
+        if checked.task == "list" or output_parser is not None:
             raise ValueError(
                 "output_schema takes no output_parser, and no task='list': the items are the report's claims"
             )
-        always = {"objects": True} if isinstance(checked, ConsensusSettings) else {"final": "always"}
+        always = {"objects": True} if entry.name == "consensus" else {"final": "always"}
         checked = replace(checked, **always)
-    elif final_llm is not None and isinstance(checked, (ListSettings, ConsensusSettings)):
+    elif final_llm is not None and entry.name == "consensus":
         raise ValueError("final_llm is unused: consensus makes no final call without output_schema")
     checked_reader(reader)
     entry.load().check_rules(chosen.rules)
@@ -183,7 +180,7 @@ def create_robust_documents_chain(
     request = "" if prompt is None else checked.request
     trusted_prompt = as_langchain(shipped.trusted, name) if prompt is None and shipped.trusted else None
     if prompt is None:
-        is_keyword = isinstance(checked, KeywordSettings)
+        is_keyword = entry.name == "keyword"
         prompt = as_langchain((shipped.phrases if is_keyword else None) or shipped.isolated, name)
         if is_keyword and keyword_prompt is None and shipped.keyword is not None:
             keyword_prompt = as_langchain(shipped.keyword)

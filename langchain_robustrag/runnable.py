@@ -66,8 +66,6 @@ from robustrag_integrations._util.errors import ModelError, QuorumError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Reader, RobustAnswer
 from robustrag_integrations.defenses.base import Defense, TextDefense
-from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.defenses.trust import Others
 from robustrag_integrations.grouping.quotas import few_sources_warning
@@ -472,11 +470,11 @@ class RobustDocuments(OneRun[Any]):
         asks = "" if self.trusted_prompt is not None or settings.silence_request == "none" else settings.silence_request
         trusted = filled(self.trusted_prompt, name, "{context}", asks, leads=True)
         changes: dict[str, Any] = {"isolated": filled(self.prompt, name, "{context}", self.request), "trusted": trusted}
-        if isinstance(settings, ConsensusSettings) and settings.objects:
+        if getattr(settings, "objects", False):
             changes["wording"] = filled(self.prompt, name, AGREED_CONTEXT)
         if self.keyword_prompt is not None:
             changes["keyword"] = filled(self.keyword_prompt, "keywords", "{keywords}")
-        elif isinstance(settings, KeywordSettings):
+        elif self.method == "keyword":
             changes["keyword"] = filled(self.prompt, name, agreed_context(settings.task))
         shipped: PromptSet = settings.prompts
         return replace(shipped, phrases=None, **changes)

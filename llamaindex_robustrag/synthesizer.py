@@ -58,8 +58,6 @@ from llamaindex_robustrag.reports import (
 from robustrag_integrations._util.checks import check_flag, nearest_of, refuse_unknown
 from robustrag_integrations._util.words import conversation_warnings
 from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_reader
-from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
@@ -193,7 +191,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._calls = calls or CallOptions()
         self._limits = CallLimits(self._calls.num_workers, self._calls.timeout)
         self._final_llm = None if final_llm is None else _llm_of(final_llm)
-        self._counts_whole_answers = isinstance(self._settings, ConsensusSettings)
+        self._counts_whole_answers = self._method.name == "consensus" and self._settings.task != "list"
         self._template: BasePromptTemplate | None = None
         self._aside: Prompt | None = None
         self._condensed: Sequence[ChatMessage] = ()
@@ -321,7 +319,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _check_end(self) -> None:
         """Refuse what is for a final call that this method does not make; have one made where the answer needs it."""
-        keywords = "keyword" in self._method.prompts or isinstance(self._settings, KeywordSettings)
+        keywords = "keyword" in self._method.prompts
         to_object = self._output_cls is not None
         makes_object = self._counts_whole_answers and (to_object or self._has_format())
         if (to_object or self._final_llm is not None) and not (keywords or makes_object):

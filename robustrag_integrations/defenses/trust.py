@@ -23,6 +23,7 @@ from robustrag_integrations.answers.answer import ANSWERING, Claim, GroupReport,
 from robustrag_integrations.answers.determinism import Determinism
 from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
+from robustrag_integrations.defenses.consensus.items import items_of
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.voting.options import is_unclear, parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -233,8 +234,6 @@ def _own_answer(
 
 def _claims(text: str, shelf: TrustedReport) -> tuple[Claim, ...]:
     """Return the items of a trusted list in their order; no votes were counted, so that they have no radius."""
-    from robustrag_integrations.defenses.agreement.lists import items_of  # it loads numpy
-
     return tuple(Claim(wording, 0, None, shelf.origins, ()) for _, wording in items_of(text))
 
 

@@ -15,10 +15,10 @@ from robustrag_integrations.certification import findings
 from robustrag_integrations.counting import plurality
 from robustrag_integrations.counting.linear_forms import Counted
 from robustrag_integrations.counting.plurality import Count
-from robustrag_integrations.defenses.agreement import lists
-from robustrag_integrations.defenses.agreement.lists import CountedList
 from robustrag_integrations.defenses.consensus import defense as consensus
+from robustrag_integrations.defenses.consensus import lists
 from robustrag_integrations.defenses.consensus.defense import Outcome
+from robustrag_integrations.defenses.consensus.lists import CountedList
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
 from robustrag_integrations.defenses.decoding import token_choice
 from robustrag_integrations.defenses.keyword import defense as keyword

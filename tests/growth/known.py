@@ -324,8 +324,8 @@ LEFT_OUT: dict[str, str] = {
         robustrag_integrations.answers.abstained.Abstained
         robustrag_integrations.answers.answer.RobustAnswer.from_dict
         robustrag_integrations.audit.prompts.Audit.release
-        robustrag_integrations.defenses.agreement.lists.list_plan
-        robustrag_integrations.defenses.agreement.lists.possible_items
+        robustrag_integrations.defenses.consensus.lists.list_plan
+        robustrag_integrations.defenses.consensus.lists.possible_items
         robustrag_integrations.defenses.consensus.defense.consensus_plan
         robustrag_integrations.defenses.consensus.defense.possible_texts
         robustrag_integrations.defenses.consensus.defense.ConsensusAggregation.plan_of

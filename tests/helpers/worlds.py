@@ -20,8 +20,8 @@ from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.metrics import Metric, contains_answer
-from robustrag_integrations.defenses.agreement.lists import ListSettings, list_certification_plan, list_plan
 from robustrag_integrations.defenses.consensus.defense import consensus_certification_plan, consensus_plan
+from robustrag_integrations.defenses.consensus.lists import list_certification_plan, list_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
@@ -269,7 +269,7 @@ def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
     )
     said = Memo(lambda _: rng.choice(replies))
     quorum = rng.choice([0.0, 0.3, 0.5, 0.7])
-    settings = ListSettings(
+    settings = ConsensusSettings(
         task="list", min_support=rng.choice([1, 2, 2, 3]), prompts=BARE, quorum=quorum, disagreement="abstain"
     )
     quick: Any = _Quick(settings, settings.reading)

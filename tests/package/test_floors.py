@@ -39,7 +39,6 @@ ONLY = {
     "drawing": {"_util"},  # pictures are drawn from dictionaries
     "text": {"_util"},
 }
-BUILDS_ON = {"consensus": {"keyword"}}  # long answers are the paper's keywords and final call
 METHODS = ("consensus", "decoding", "keyword", "voting")
 
 
@@ -158,7 +157,7 @@ def test_the_integrations_do_not_import_each_other_nor_the_command_line() -> Non
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_knows_no_other_method(method: str) -> None:
     mine = f"{CORE}.defenses.{method}."
-    others = tuple(f"{CORE}.defenses.{name}." for name in METHODS if name not in {method, *BUILDS_ON.get(method, ())})
+    others = tuple(f"{CORE}.defenses.{name}." for name in METHODS if name != method)
     seen = [f"{m} imports {o}" for m, found in graph().items() if m.startswith(mine) for o in found]
     assert seen
     assert [s for s in seen if s.split()[-1].startswith(others)] == []

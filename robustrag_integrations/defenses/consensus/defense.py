@@ -34,8 +34,8 @@ from robustrag_integrations.certification.isolated import Unbounded, certify_siz
 from robustrag_integrations.core import commonest, count, possible, wordings
 from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
 from robustrag_integrations.counting.plurality import Count, Rule
-from robustrag_integrations.defenses.agreement.lists import ListSettings, list_certification_plan, list_plan
 from robustrag_integrations.defenses.base import TextDefense
+from robustrag_integrations.defenses.consensus.lists import list_certification_plan, list_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
@@ -316,26 +316,15 @@ class ConsensusAggregation(TextDefense):
 
     decides_early = True
     settings_type = ConsensusSettings
-    settings: ConsensusSettings | ListSettings
+    settings: ConsensusSettings
     promise = Promise("the answer of this run")
 
-    @classmethod
-    def settings_of(cls, **given: Any) -> ConsensusSettings | ListSettings:
-        """Return the settings of the task: lists are counted item by item."""
-        found = ConsensusSettings(**given)
-        if found.task != "list":
-            return found
-        shared = ("task", "prompts", "min_support", "quorum", "abstains", "abstention", "cut_replies", "disagreement")
-        return ListSettings(**{name: getattr(found, name) for name in shared})
-
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: ConsensusSettings | ListSettings) -> Steps[Draft]:
+    def plan_of(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
         """Return the plan: one round of calls."""
-        return list_plan(inputs, settings) if isinstance(settings, ListSettings) else consensus_plan(inputs, settings)
+        return (list_plan if settings.task == "list" else consensus_plan)(inputs, settings)
 
     def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
         """Return the plan of the certificate of the task."""
-        same_batches = self.model.shares_batches
-        if isinstance(self.settings, ListSettings):
-            return list_certification_plan(question, self.settings, same_batches=same_batches)
-        return consensus_certification_plan(question, self.settings, same_batches=same_batches)
+        plan = list_certification_plan if self.settings.task == "list" else consensus_certification_plan
+        return plan(question, self.settings, same_batches=self.model.shares_batches)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from robustrag_integrations._util.settings import setting
 from robustrag_integrations.core import Vote, isolate, vote
 from robustrag_integrations.counting.plurality import Rule
+from robustrag_integrations.defenses.consensus.items import Items, items_of
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -66,9 +67,14 @@ class ConsensusSettings(AbstainingSettings):
         """The rule that chooses the answer."""
         return Rule(self.min_support, ONE_IN[self.agreement], verdict_of)
 
-    def reading(self, question: str) -> Callable[[Response], Reading[Said]]:
-        """Return what reads replies to a question, each for itself: None if one abstains."""
-        return lambda r: read_response(r, partial(self._said, question, r.logprobs), self.cut_replies)
+    def reading(self, question: str) -> Callable[[Response], Reading[Any]]:
+        """Return what reads replies to a question, each for itself: what one says, or its items; None: it abstains."""
+        if self.task != "list":
+            return lambda r: read_response(r, partial(self._said, question, r.logprobs), self.cut_replies)
+        return lambda r: read_response(r, partial(self._items, question), self.cut_replies)
+
+    def _items(self, question: str, text: str) -> Items | None:
+        return None if self.abstains(text, question) else items_of(text) or None
 
     def _said(self, question: str, logprobs: Sequence[float] | None, text: str) -> Said | None:
         if self.abstains(text, question) or (found := vote(text)) is None:
@@ -93,14 +99,14 @@ class ConsensusSettings(AbstainingSettings):
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""
-        return {
+        shared = {
             "task": self.task,
             "min_support": self.min_support,
-            "agreement": self.agreement,
             "quorum": self.quorum,
             "disagreement": self.disagreement,
             "abstains": self.abstains.fingerprint,
             "cut_replies": self.cut_replies,
-            "unsure": self.unsure,
-            "sure_from": float(self.sure_from),
         }
+        if self.task == "list":  # whose items win by more than half, whatever the model is sure of
+            return shared
+        return {**shared, "agreement": self.agreement, "unsure": self.unsure, "sure_from": float(self.sure_from)}

@@ -1,7 +1,7 @@
 """Lists (`task="list"`): every group's items are counted one by one, and those that most groups give are shown.
 
 ask every group alone for a list                      the prompt `list`
-read each line as an item                             `items_of`
+read each line as an item                             `items.py`
 count, and keep an item that more than half of the groups that list anything give, and `min_support` of them
 show each item in its commonest wording               in the order of the source that lists most of them
 
@@ -20,7 +20,6 @@ can bring ahead, and in every order; where they outnumber an item's wordings, th
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,98 +37,17 @@ from robustrag_integrations.answers.answer import Claim
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import TooManyTexts, Unbounded, certify_sizes, without_calls
-from robustrag_integrations.core import commonest, isolate
+from robustrag_integrations.core import commonest
 from robustrag_integrations.counting.linear_forms import Counted, Holds, Row, largest_radius, worst_case_sums
-from robustrag_integrations.defenses.registry import METHODS, Method
-from robustrag_integrations.defenses.settings import AbstainingSettings
-from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import PlanInput, Reading, ask_groups, read_response
+from robustrag_integrations.defenses.consensus.items import Items
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.plans.asking import PlanInput, Reading, ask_groups
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from robustrag_integrations.replies.keys import key_of, whole_answer
-from robustrag_integrations.text.answer_text import answer_text
-from robustrag_integrations.text.prompts import ABSTENTION, REQUESTS, Prompt
+from robustrag_integrations.text.prompts import ABSTENTION
 
-MOST_ITEMS = 200  # of one reply
-LONGEST_ITEM = 500  # characters
 _MOST_LEFT_OUT, _MOST_NAMED = 20, 3
 _MOST_TEXTS = 1 << 14  # of a certificate
-_MARK = re.compile(r"\s*(?:[-*•+–‣▪]|\(?(\d{1,3})[.)])\s+(?=\S)")
-_WITHIN = re.compile(r"(?:(?<=\s)|^)\(?(\d{1,3})[.)]\s+(?=\S)")
-
-Items = tuple[tuple[str, str], ...]  # the items of one reply: each key with the wording of it
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListSettings(AbstainingSettings):
-    """Everything that decides a list apart from the model: what consensus makes of its settings (`task="list"`)."""
-
-    method: ClassVar[Method] = METHODS["consensus"]
-
-    min_support: int
-
-    @property
-    def request(self) -> str:
-        """A short answer, or items, agree; sentences do not."""
-        return REQUESTS[self.task]
-
-    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
-        """One prompt per group."""
-        return isolate(self.prompts.isolated, query, [group.text for group in groups])
-
-    def reading(self, question: str) -> Callable[[Response], Reading[Items]]:
-        """Return what reads the items of a response; one without any abstains."""
-
-        def items(text: str) -> Items | None:
-            return None if self.abstains(text, question) else items_of(text) or None
-
-        return lambda response: read_response(response, items, self.cut_replies)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The settings, JSON-safe, as answers and certificates name them."""
-        return {
-            "min_support": self.min_support,
-            "task": "list",
-            "quorum": self.quorum,
-            "abstains": self.abstains.fingerprint,
-            "cut_replies": self.cut_replies,
-            "disagreement": self.disagreement,
-        }
-
-
-def items_of(reply: str) -> Items:
-    """Return the items of a reply: its lines without list marks, each once. A line that ends in a colon is none.
-
-    Numbers are marks where they count from 1: "2. Bundesliga" alone is an item.
-    """
-    lines = [part for line in answer_text(reply).splitlines() for part in _numbered(line) if part.strip()]
-    found: dict[str, str] = {}
-    number = 0
-    for line in lines:
-        mark = _MARK.match(line)
-        if mark and mark[1]:
-            if int(mark[1]) in (1, number + 1):
-                number = int(mark[1])
-            else:
-                mark = None
-        item = whole_answer(line[mark.end() :] if mark else line).strip()
-        key = key_of(item) if len(item) <= LONGEST_ITEM else None
-        leads = len(lines) > 1 and item.endswith((":", "："))
-        if key is not None and any(map(str.isalnum, key)) and not leads and len(found) < MOST_ITEMS:
-            found.setdefault(key, item)
-    return tuple(found.items())
-
-
-def _numbered(line: str) -> list[str]:
-    """Return the parts of a line that is numbered 1, 2, 3 within, each with its number; else the line."""
-    starts: list[int] = []
-    for mark in _WITHIN.finditer(line[: MOST_ITEMS * LONGEST_ITEM]):
-        if int(mark[1]) == len(starts) + 1:
-            starts.append(mark.start())
-    if len(starts) < 2:
-        return [line]
-    return [line[: starts[0]], *(line[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True))]
 
 
 @dataclass(frozen=True)
@@ -254,7 +172,7 @@ def text_of(forms: Collection[str]) -> str:
     return "\n".join(f"- {form}" for form in forms) if len(forms) > 1 else "".join(forms)
 
 
-def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
+def list_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
     """Ask every group alone; the answer is the items that more than half of the groups give."""
     tells = settings.disagreement == "tell"
 
@@ -310,7 +228,7 @@ def _warnings(made: CountedList, others: Sequence[str]) -> tuple[str, ...]:
 
 
 def list_certification_plan(
-    question: Question, settings: ListSettings, *, same_batches: bool = False
+    question: Question, settings: ConsensusSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first."""
     prompts_of, read = partial(settings.isolated_prompts, question.query), settings.reading(question.query)
@@ -342,7 +260,7 @@ def possible_items(made: CountedList, corrupted: int) -> dict[str, list[str | No
 
 
 def _possible(
-    settings: ListSettings, readings: Sequence[Reading[Items]], case: BenignCase, found: Findings
+    settings: ConsensusSettings, readings: Sequence[Reading[Items]], case: BenignCase, found: Findings
 ) -> dict[str, str]:
     min_support = settings.min_support
     made = CountedList(tuple(reading.found for reading in readings), min_support)
