@@ -52,15 +52,15 @@ def caption(alone: RobustAnswer, together: RobustAnswer) -> tuple[str, str]:
     )
 
 
-def _planted(question: str, sources: list[str], alone: RobustAnswer, together: RobustAnswer) -> Iterator[str]:
+def _planted(question: str, origins: list[str], alone: RobustAnswer, together: RobustAnswer) -> Iterator[str]:
     yield text(16, 30, question, weight=600)
     yield text(16, 56, "source", colour=GREY)
     yield text(250, 56, "reply", colour=GREY)
-    for row, (source, group) in enumerate(zip(sources, alone.groups, strict=True)):
+    for row, (origin, group) in enumerate(zip(origins, alone.groups, strict=True)):
         right = group.status == "supports"
         top = 66 + 28 * row
         yield box(16, top, 428, 24, fill="#f1f3f4" if right else "#fce8e6")
-        yield text(26, top + 17, source + ("" if right else " (planted)"))
+        yield text(26, top + 17, origin + ("" if right else " (planted)"))
         yield text(
             250, top + 17, f"{'✔' if right else '✘'} {group.response}", colour=GREEN if right else RED, weight=600
         )

@@ -100,10 +100,10 @@ def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) 
     reported = (p.metadata.get(SHORTAGE) for group in groups for p in group.passages)
     if said := next((str(found) for found in reported if isinstance(found, Shortage)), None):
         return said
-    sources, passages = len(groups), sum(len(group.passages) for group in groups)
-    if sources == 0 or (sources >= FEW and passages > default):
+    passages = sum(len(group.passages) for group in groups)
+    if not groups or (len(groups) >= FEW and passages > default):
         return None
     return (
-        f"found {count_of(passages, 'passage')} of {count_of(sources, 'source')}; ask for 10 or more: {how}, or "
+        f"found {count_of(passages, 'passage')} of {count_of(len(groups), 'source')}; ask for 10 or more: {how}, or "
         "DiverseRetriever(retriever, sources=10)"
     )
