@@ -81,7 +81,7 @@ class Audit:
         """Register retrieved texts. Without an origin, each text is a group of its own."""
         with self._lock:
             for passage in passages:
-                origin = passage.origin
+                origin = passage.known_origin
                 text = folded(passage.text)
                 key: Text = (("text", text) if origin is None else ("origin", origin.key), text)
                 if len(text) >= SHORTEST:

@@ -64,7 +64,7 @@ class Passage:
                 object.__setattr__(self, name, label(given))
 
     @cached_property
-    def origin(self) -> Origin | None:
+    def known_origin(self) -> Origin | None:
         """The party that controls the text: from `source` and `metadata`, else the text's document; None if unknown."""
         if self._names:
             return self._names[0][1]
@@ -127,8 +127,10 @@ class PassageGroup:
     @cached_property
     def origins(self) -> tuple[str, ...]:
         """The origins of the passages, as their metadata spells them, without repeats."""
-        found = {p.origin: p.origin.given for p in reversed(self.passages) if p.origin is not None}
-        return tuple(found[origin] for origin in dict.fromkeys(p.origin for p in self.passages) if origin is not None)
+        found = {p.known_origin: p.known_origin.given for p in reversed(self.passages) if p.known_origin is not None}
+        return tuple(
+            found[origin] for origin in dict.fromkeys(p.known_origin for p in self.passages) if origin is not None
+        )
 
     @cached_property
     def is_empty(self) -> bool:
@@ -159,7 +161,7 @@ def _comparable(text: str) -> str:
 
 def is_named(passage: Passage) -> bool:
     """True if something other than a framework's id names the passage's origin."""
-    return passage.origin is not None and passage.origin.kind != ID
+    return passage.known_origin is not None and passage.known_origin.kind != ID
 
 
 def as_passages(passages: Iterable[str | Passage], name: str = "passages") -> tuple[Passage, ...]:
@@ -186,7 +188,7 @@ def isolate(
         by: the criterion that the passages of a group share, wherever they rank, so that one document cut into many
             passages has one vote:
 
-            - `"origin"` (default): the file, page or document that they are from (`Passage.origin`).
+            - `"origin"` (default): the file, page or document that they are from (`Passage.known_origin`).
             - `"site"`: the registrable domain of their address, else their origin. Needs tldextract.
             - `"passage"` (default with a `group_size` above 1): the paper's isolation, by rank alone.
             - any other text: this entry of their metadata, such as `"author"`.
@@ -313,7 +315,7 @@ def _key(passage: Passage, by: GroupBy, named: bool) -> Hashable:
         return _usable(by(passage))
     if by not in (ORIGIN, SITE):
         return found.name if (found := passage.named(by)) else None
-    origin = passage.origin
+    origin = passage.known_origin
     if origin is None or (named and origin.kind == ID):
         return None
     return site_of(origin) if by == SITE else origin.key

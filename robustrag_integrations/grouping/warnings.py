@@ -29,7 +29,7 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
     """Return the warnings; `by` is None if the criterion of the grouping is unknown."""
     found = [*keyless_warnings(groups, by), *(_few_warnings(groups) if len(groups) < FEW else ())]
     if blank := [passage for group in groups for passage in group.passages if is_blank(passage.text)]:
-        named = "; ".join(o.given if (o := p.origin) else p.id or "?" for p in blank[:_NAMED])
+        named = "; ".join(o.given if (o := p.known_origin) else p.id or "?" for p in blank[:_NAMED])
         found.append(f"{count_of(len(blank), 'passage')} blank ({printable(named, 200)}): a scan without text?")
     if by != PASSAGE:
         found += [
@@ -43,7 +43,7 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
             f"groups of {most} adjacent passages: the radius is about replacing what is in a group; a passage put in "
             "shifts which passages share one, and one such passage may change the answer. certify() counts that"
         )
-    origins = [(g.index, p, o) for g in groups for p in g.passages if (o := p.origin) is not None]
+    origins = [(g.index, p, o) for g in groups for p in g.passages if (o := p.known_origin) is not None]
     if by in (ORIGIN, SITE):
         found += _contradiction_warnings([passage for _, passage, _ in origins])
     if by == ORIGIN:

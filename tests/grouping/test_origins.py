@@ -86,7 +86,7 @@ def test_hostile_lengths_take_linear_time(text: str) -> None:
     ],
 )
 def test_the_first_entry_that_names_anything_is_the_origin(metadata: dict[Any, Any], name: str | None) -> None:
-    origin = Passage("text", metadata=metadata).origin
+    origin = Passage("text", metadata=metadata).known_origin
     assert (origin.name if origin else None) == name
 
 

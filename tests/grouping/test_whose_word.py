@@ -115,7 +115,11 @@ def test_rows_of_a_file_that_a_user_names_may_name_their_sources(tmp_path: Path)
     path = tmp_path / "crawl.jsonl"
     path.write_text(rows({"source": "Gazette", "id": "7"}, {"url": "https://x.example/"}, {"title": "Herald"}))
     passages = split(read_documents([str(path)]).documents)
-    assert [p.origin.given for p in passages if p.origin] == ["Gazette", "https://x.example/", "crawl.jsonl"]
+    assert [p.known_origin.given for p in passages if p.known_origin] == [
+        "Gazette",
+        "https://x.example/",
+        "crawl.jsonl",
+    ]
 
 
 FRONT = (
