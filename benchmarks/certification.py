@@ -1,7 +1,7 @@
 """Benchmarks of certificates: decoding trees level by level, five corruption sizes in one walk, batched keyword finals.
 
 The random model is made sure of itself for these runs (its embeddings and last layer are scaled up, and down again), so
-that groups agree and answers repeat as those of a trained model do; an untrained one has ties everywhere.
+that sources agree and answers repeat as those of a trained model do; an untrained one has ties everywhere.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _forks(depth: int, forks: int) -> bool:
 
 
 def _children(scored: Distributions, prefix: tuple[int, ...], forks: int) -> list[tuple[tuple[int, ...], int]]:
-    best, next_best = (int(t) for t in np.argsort(scored.groups.sum(axis=0))[-1:-3:-1])
+    best, next_best = (int(t) for t in np.argsort(scored.sources.sum(axis=0))[-1:-3:-1])
     if _forks(len(prefix), forks):
         return [((*prefix, best), forks + 1), ((*prefix, next_best), forks + 1)]
     return [((*prefix, best), forks)]
@@ -127,7 +127,7 @@ def _never_zero(response: str, references: Sequence[str]) -> float:
 
 
 def _sizes(bench: Bench) -> list[Ratio]:
-    scene = bench.scene.smaller(groups=12)
+    scene = bench.scene.smaller(sources=12)
     defense = DecodingAggregation(bench.model(), prompts=scene.prompts(), max_new_tokens=bench.tokens, stop=())
 
     def certified(*sizes: int) -> tuple[Certification, ...]:

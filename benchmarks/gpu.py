@@ -309,7 +309,7 @@ def _full(options: argparse.Namespace, device: str) -> Plan:
 def _dry(options: argparse.Namespace, device: str, scratch: Path) -> Plan:
     data, rows = scratch / "questions.json", options.output.with_suffix(".rows.jsonl")
     data.write_text(json.dumps(_DRY_QUESTIONS))
-    scene = Scene(groups=3, passage=10, query=4, prefix=40)
+    scene = Scene(sources=3, passage=10, query=4, prefix=40)
     return Plan(str(reader_path()), str(data), 2, 600, device, rows, scene, _TINY, (2, 4), 1)
 
 

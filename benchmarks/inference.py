@@ -51,7 +51,7 @@ class Bench:
         return LocalModel(
             self.network,
             self.tokenizer,
-            max_context_tokens=self.scene.passage,  # groups are as wide as the scene's passages
+            max_context_tokens=self.scene.passage,  # sources are as wide as the scene's passages
             max_new_tokens=tokens or self.tokens,
             stop=() if chat is None else None,
             chat=chat,
@@ -71,7 +71,7 @@ def ratios(bench: Bench) -> list[Ratio]:
 
 
 def opening(model: LocalModel, scene: Scene, prompts: PromptSet, tokens: int) -> Work:
-    """Run the prefill of decoding aggregation: read all groups, and score their abstention."""
+    """Run the prefill of decoding aggregation: read all sources, and score their abstention."""
     isolated = [prompts.isolated.render(context=p, query=scene.question()) for p in scene.passages()]
     alone = prompts.no_retrieval.render(query=scene.question())
     return lambda: model.open_session(isolated, alone, tokens)

@@ -42,7 +42,7 @@ class Load:
         failed: what was raised, by question.
         elapsed: for all.
         computing: what this process computed meanwhile.
-        errors: what made groups fail, as the answers have it.
+        errors: what made sources fail, as the answers have it.
         times: of each question.
         server_times: of each request, as the server measured it.
         memory: that this process held, again and again while it ran.
@@ -72,7 +72,7 @@ class Load:
             "lost": self.questions - self.answered,
             "why": dict(Counter(said[:200] for said in self.failed.values()).most_common(3)),
             "another question's answer": len(self.wrong),
-            "groups that failed": len(self.errors),
+            "sources that failed": len(self.errors),
             "requests": len(self.server_times),
             "questions per second": round(self.questions / self.elapsed, 1),
             "requests per second": round(len(self.server_times) / self.elapsed),

@@ -18,7 +18,7 @@ class Asker:
     Attributes:
         ask, aask: the answer to a question; `ask` is None where it can only be awaited.
         close, aclose: end what they have opened.
-        errors: what made groups fail, where the answers say so.
+        errors: what made sources fail, where the answers say so.
     """
 
     ask: Callable[[int], str] | None
@@ -49,7 +49,7 @@ def core_asker(address: str, concurrency: int, documents: int) -> Asker:
     errors: list[str] = []
 
     def noted(answer: RobustAnswer) -> str:
-        errors.extend(group.error for group in answer.groups if group.error is not None)
+        errors.extend(source.error for source in answer.sources if source.error is not None)
         return str(answer.text)
 
     async def aask(number: int) -> str:

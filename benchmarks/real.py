@@ -76,7 +76,7 @@ class RealScene(Scene):
     def passages(self, seed: int = 0) -> list[str]:
         """Return passages that are all different; short ones go on with what the next ones say."""
         texts = [p.text for p in self.asked(seed).passages]
-        return [" ".join(" ".join(texts[i:] + texts[:i]).split()[:_WORDS]) for i in range(self.groups)]
+        return [" ".join(" ".join(texts[i:] + texts[:i]).split()[:_WORDS]) for i in range(self.sources)]
 
     def isolated(self, seed: int = 0) -> list[Prompt]:
         """Return the isolated prompts of a question."""

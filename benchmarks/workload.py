@@ -15,16 +15,16 @@ _ABSTENTION_WORDS = ("I", "don't", "know")
 
 @dataclass(frozen=True)
 class Scene:
-    """The size of a question, in tokens but for `groups`.
+    """The size of a question, in tokens but for `sources`.
 
     Attributes:
-        groups: passages, a group each.
+        sources: passages, a source each.
         passage: tokens of a passage.
         query: tokens of the question.
         prefix: tokens of instruction and exemplars.
     """
 
-    groups: int = 10
+    sources: int = 10
     passage: int = 100
     query: int = 40
     prefix: int = 400
@@ -45,7 +45,7 @@ class Scene:
 
     def passages(self, seed: int = 0) -> list[str]:
         """Return passages that are all different."""
-        return [_words(self.passage, seed=1000 + 1000 * seed + i) for i in range(self.groups)]
+        return [_words(self.passage, seed=1000 + 1000 * seed + i) for i in range(self.sources)]
 
     def smaller(self, **changes: int) -> Scene:
         """Return the same scene with other sizes."""

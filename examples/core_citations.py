@@ -15,17 +15,17 @@ def my_llm(prompt: str) -> str:
 
 
 PASSAGES = [
-    Passage("The mill was built by Ada Stone in 1790.", source="almanac.example"),
-    Passage("Built by Ada Stone, the mill still turns.", source="guide.example"),
-    Passage("Visitors see the mill, built by Ada Stone.", source="museum.example"),
-    Passage("The mill was built by Eve Crook.", source="planted.example"),
-    Passage("The road to the mill is closed in winter.", source="roads.example"),
+    Passage("The mill was built by Ada Stone in 1790.", origin="almanac.example"),
+    Passage("Built by Ada Stone, the mill still turns.", origin="guide.example"),
+    Passage("Visitors see the mill, built by Ada Stone.", origin="museum.example"),
+    Passage("The mill was built by Eve Crook.", origin="planted.example"),
+    Passage("The road to the mill is closed in winter.", origin="roads.example"),
 ]
 
 answer = ConsensusAggregation(CallableModel(my_llm)).answer("Who built the mill?", PASSAGES)
 print(answer.marked_text)
 for citation in answer.citations:
     print(f"[{citation.number}] {', '.join(citation.origins)}: {', '.join(citation.words)}")
-for group in answer.groups:
-    print(f"{group.origins[0]:<18} {group.status}")
+for source in answer.sources:
+    print(f"{source.origins[0]:<18} {source.status}")
 assert "planted.example" not in {origin for citation in answer.citations for origin in citation.origins}

@@ -30,9 +30,9 @@ for language, (question, said, lie, nothing) in ASKED.items():
         """Says what the passage in its prompt says."""
         return max((reply for reply in replies if reply in prompt), key=len)
 
-    passages = [Passage(reply, source=f"site-{n}.example") for n, reply in enumerate(replies)]
+    passages = [Passage(reply, origin=f"site-{n}.example") for n, reply in enumerate(replies)]
     answer = ConsensusAggregation(CallableModel(my_llm)).answer(question, passages)
     others = [f"{d.text} ({', '.join(d.origins)})" for d in answer.dissent]
     print(f"{language:<8} {answer.text}  (radius {answer.radius}, otherwise: {', '.join(others) or 'nobody'})")
     assert answer.radius == 2
-    assert [group.status for group in answer.groups] == ["supports"] * 6 + ["differs", "abstained"]
+    assert [source.status for source in answer.sources] == ["supports"] * 6 + ["differs", "abstained"]

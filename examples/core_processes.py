@@ -18,8 +18,8 @@ PROCESSES, IN_FLIGHT = 2, 16  # as many processes as cores; so many questions at
 
 def sources(number: int) -> list[Passage]:
     """What was retrieved for a question: three honest pages and a planted one."""
-    honest = [Passage(f"Anna Lind runs mill {number}. Note {n}.", source=f"site-{n}.example") for n in range(3)]
-    return [*honest, Passage(f"Eve Crook runs mill {number}.", source="planted.example")]
+    honest = [Passage(f"Anna Lind runs mill {number}. Note {n}.", origin=f"site-{n}.example") for n in range(3)]
+    return [*honest, Passage(f"Eve Crook runs mill {number}.", origin="planted.example")]
 
 
 def answer_all(address: str, numbers: range) -> list[str]:

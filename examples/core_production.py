@@ -1,4 +1,4 @@
-"""An answer that is too weak is not shown: `min_radius`, `min_groups`; time limits, and a log record per answer.
+"""An answer that is too weak is not shown: `min_radius`, `min_sources`; time limits, and a log record per answer.
 
 pip install .
 """
@@ -15,13 +15,13 @@ def my_llm(prompt: str) -> str:
 
 def sources(number: int) -> list[Passage]:
     """So many honest sources, and a planted one."""
-    honest = [Passage(f"Anna Lind runs the mill. Note {n}.", source=f"site-{n}.example") for n in range(number)]
-    return [*honest, Passage("Eve Crook runs the mill.", source="planted.example")]
+    honest = [Passage(f"Anna Lind runs the mill. Note {n}.", origin=f"site-{n}.example") for n in range(number)]
+    return [*honest, Passage("Eve Crook runs the mill.", origin="planted.example")]
 
 
 logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
 model = CallableModel(my_llm, timeout=20, attempts=2, max_concurrency=8)
-defense = KeywordAggregation(model, min_radius=1, min_groups=4, below="raise")
+defense = KeywordAggregation(model, min_radius=1, min_sources=4, below="raise")
 
 
 def show(number: int) -> None:

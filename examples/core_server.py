@@ -35,8 +35,8 @@ class Server(BaseHTTPRequestHandler):
 server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 
-passages = [Passage(f"Anna Lind runs the mill. Note {n}.", source=f"site-{n}.example") for n in range(7)]
-passages.append(Passage("Eve Crook runs the mill.", source="planted.example"))
+passages = [Passage(f"Anna Lind runs the mill. Note {n}.", origin=f"site-{n}.example") for n in range(7)]
+passages.append(Passage("Eve Crook runs the mill.", origin="planted.example"))
 model = OpenAIModel("my-model", f"http://127.0.0.1:{server.server_port}/v1")
 answer = KeywordAggregation(model).answer("Who runs the mill?", passages)
 print(answer.explain())

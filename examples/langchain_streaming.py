@@ -41,7 +41,7 @@ async def events_with_report() -> None:
         if event["event"] == "on_chain_stream" and not event["parent_ids"]:
             print(repr(event["data"]["chunk"]), end=" ", flush=True)
         if event["event"] == "on_custom_event" and event["name"] == REPORT_EVENT:
-            print(f"\nradius {event['data']['radius']} over {len(event['data']['groups'])} sources")
+            print(f"\nradius {event['data']['radius']} over {len(event['data']['sources'])} sources")
 
 
 if __name__ == "__main__":

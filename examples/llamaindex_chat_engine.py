@@ -26,7 +26,7 @@ engine = RobustContextChatEngine.from_defaults(index.as_retriever(), llm=LocalMo
 def show(reply: object) -> None:
     """The report is on every reply, once its last piece is out."""
     report = reply.metadata["robustrag"]
-    differing = [group["origins"][0] for group in report["groups"] if group["status"] == "differs"]
+    differing = [source["origins"][0] for source in report["sources"] if source["status"] == "differs"]
     print(f"  radius {report['radius']}, differing: {', '.join(differing) or 'none'}")
 
 

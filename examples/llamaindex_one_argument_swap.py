@@ -29,9 +29,9 @@ robust = index.as_query_engine(llm=llm, response_synthesizer=RobustRAGSynthesize
 response = robust.query(QUESTION)
 report = response.metadata["robustrag"]
 print("With one argument:", response)
-print(f"Radius: any {report['radius']} of {len(report['groups'])} documents could have lied without changing this.")
-for group in report["groups"]:
-    print(f"  {group['origins'][0]}  {group['status']:9}  {group['response']}")
+print(f"Radius: any {report['radius']} of {len(report['sources'])} documents could have lied without changing this.")
+for source in report["sources"]:
+    print(f"  {source['origins'][0]}  {source['status']:9}  {source['response']}")
 
 streaming = RobustRAGSynthesizer(llm=llm, method="decoding", streaming=True)
 print("Decoded token by token: ", end="")

@@ -37,7 +37,7 @@ def search(question: str, liars: int) -> list[Passage]:
             text = FACTS[0].format(company)
         else:
             text = FACTS[1].format(question.removeprefix("Who founded ").rstrip("?"), founder)
-        passages.append(Passage(text, source=f"https://{site}/page"))
+        passages.append(Passage(text, origin=f"https://{site}/page"))
     return passages
 
 

@@ -38,13 +38,13 @@ _STANDARD = ("server_tool_use", "server_tool_call", "server_tool_result")
 
 
 class IsolationAudit(BaseCallbackHandler):
-    """A callback handler that checks every prompt of its runs: no prompt may hold texts of two groups.
+    """A callback handler that checks every prompt of its runs: no prompt may hold texts of two sources.
 
     Nor may it hold a robust answer which no two sources agree on, nor a model be offered tools that its provider runs.
 
     It learns what was retrieved from retrievers, from tools (their documents, as objects or JSON), and from documents
     in inputs and outputs of steps. It sees text of 30 characters or more as it was retrieved, up to spacing and JSON
-    escapes; several copies of one text count as one group. What it does not see: text that a function fetches without
+    escapes; several copies of one text count as one source. What it does not see: text that a function fetches without
     an event (a vector store or an HTTP client called directly: tell it with `learn`), text that was reworded,
     translated or cut shorter, and prompts of what is no LangChain model.
 

@@ -100,7 +100,7 @@ class _InLoop:
 
 
 def without_tokens(manager: BaseCallbackManager) -> None:
-    """Let handlers learn of a run, but not of its tokens: front ends would show what a group says."""
+    """Let handlers learn of a run, but not of its tokens: front ends would show what a source says."""
     for handlers in (manager.handlers, manager.inheritable_handlers):
         handlers[:] = [cast(Any, _Quiet(h)) if _shows_tokens(h) else h for h in handlers]
 

@@ -1,8 +1,8 @@
 """A model of LangChain as a model of the core, for one question.
 
-Isolated calls are child runs `group:0`, `group:1`, ..., that about trusted documents is `trusted`, and the last one
+Isolated calls are child runs `source:0`, `source:1`, ..., that about trusted documents is `trusted`, and the last one
 `final`. All carry the tag `nostream` and keep
-their tokens to themselves: front ends are shown the answer (`callbacks.as_run`), and never what a single group says.
+their tokens to themselves: front ends are shown the answer (`callbacks.as_run`), and never what a single source says.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CallOptions:
         max_concurrency: model calls of the chain under way at a time, over all its questions; that of the config
             lowers it. None: ten for each question, which waits for no other one's calls. A
             `HuggingFacePipeline` is always asked one by one.
-        timeout: seconds for one call from beginning to end, None for no limit. A group that takes longer has failed.
+        timeout: seconds for one call from beginning to end, None for no limit. A source that takes longer has failed.
             The model's own time-out usually is for one read: a server that trickles never exceeds it. A synchronous
             call cannot be stopped from outside; it is given up, and its thread ends when the model returns.
         attempts: tries of one call in all where the server says that it is busy (429, or 500 and above), after as long
@@ -145,7 +145,7 @@ class LangChainModel(CalledModel):
     def _asking(self, call: Call, *, streamed: bool = False) -> tuple[Runnable[Any, Any], Any]:
         """Return the runnable to invoke, and its input.
 
-        Where nobody learns of the runs of a group and of its prompt, there are none.
+        Where nobody learns of the runs of a source and of its prompt, there are none.
         """
         prompt = call.prompt
         if not isinstance(prompt, FilledPrompt):
@@ -160,8 +160,8 @@ class LangChainModel(CalledModel):
         tags, metadata = set(self._config.get("tags") or ()), dict(self._config.get("metadata") or {})
         name: str = call.role
         if call.role == "isolated":
-            name = f"group:{call.index}"
-            tags, metadata = tags | {ISOLATED}, {**metadata, "robustrag_group": call.index}
+            name = f"source:{call.index}"
+            tags, metadata = tags | {ISOLATED}, {**metadata, "robustrag_source": call.index}
         if name == metadata.get("langgraph_node"):
             name += " call"  # a graph shows the message that a run with its node's name returns
         callbacks = self._run_manager.get_child(name)

@@ -78,15 +78,15 @@ def create_robust_documents_chain(
     r"""Create a chain that asks about each document alone and aggregates the replies.
 
     A drop-in for `create_stuff_documents_chain`: same prompt, same input, same output. Instead of one model call with
-    all documents there is one per group of documents.
+    all documents there is one per source of documents.
 
     Args:
         llm: any language model Runnable, with whatever is wrapped around it (`.bind`, `.with_retry`,
             `.with_fallbacks`, ...). For decoding aggregation a `HuggingFacePipeline`, a `ChatHuggingFace` around one,
             or a `LocalModel`. With the other methods, too, a model of the core, such as a `LocalModel`, is asked past
-            LangChain: all groups in one batch, with limits of its own.
-        prompt: asked about every group alone; must name `context`. For consensus a sentence at its end asks every group
-            for a short answer; keyword aggregation asks it once more, with what was agreed on in the place of the
+            LangChain: all sources in one batch, with limits of its own.
+        prompt: asked about every source alone; must name `context`. For consensus a sentence at its end asks each for a
+            short answer; keyword aggregation asks it once more, with what was agreed on in the place of the
             documents. About trusted documents it is asked as it is, behind one sentence (`silence_request`). None for
             the project's own.
         settings: a settings file, or what `load_settings` gives, for what is not given here.
@@ -118,7 +118,7 @@ def create_robust_documents_chain(
         return_robustness: give a dict of `answer` and `robustness`, the `RobustAnswer`, instead of the answer.
         output_parser: applied to the answer; default `StrOutputParser`.
         document_prompt: the template of one document; metadata that a document lacks is left blank.
-        document_separator: between two documents of one group.
+        document_separator: between two documents of one source.
         document_variable_name: under which name documents come in, and the prompt wants them; trusted ones come in as
             `trusted_context` (`trusted_` before this name), and stand in the same place of the prompt.
         options: `task`, and the settings of the method, such as `min_support` of consensus;

@@ -1,4 +1,4 @@
-"""Puts documents into isolated groups. No metadata, present or missing, can break the call."""
+"""Puts documents into isolated sources. No metadata, present or missing, can break the call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from robustrag_integrations.defenses.base import shelf_of
 from robustrag_integrations.grouping.passages import (
     GroupBy,
     Passage,
-    PassageGroup,
+    Source,
     grouping_of,
     is_blank,
     passage_keys,
@@ -32,20 +32,20 @@ def grouped(
     rules: VoteRules,
     document_prompt: BasePromptTemplate[Any] = DEFAULT_DOCUMENT_PROMPT,
     separator: str = "\n\n",
-) -> tuple[PassageGroup, ...]:
-    """Put documents, best first, into isolated groups. No text is split: the author of a part could forge votes."""
-    groups = rules.isolate(_passage(document, document_prompt) for document in checked_documents(documents))
-    return tuple(replace(group, separator=separator) for group in groups)
+) -> tuple[Source, ...]:
+    """Put documents, best first, into isolated sources. No text is split: the author of a part could forge votes."""
+    sources = rules.isolate(_passage(document, document_prompt) for document in checked_documents(documents))
+    return tuple(replace(source, separator=separator) for source in sources)
 
 
 def shelf(
     documents: Sequence[Document],
     document_prompt: BasePromptTemplate[Any] = DEFAULT_DOCUMENT_PROMPT,
     separator: str = "\n\n",
-) -> tuple[PassageGroup, ...]:
-    """Put trusted documents into one group, formatted as `create_stuff_documents_chain` does; none for no document."""
+) -> tuple[Source, ...]:
+    """Put trusted documents into one source, formatted as `create_stuff_documents_chain` does; none for no document."""
     passages = [_passage(document, document_prompt) for document in checked_documents(documents, "trusted documents")]
-    return tuple(replace(group, separator=separator) for group in shelf_of(passages))
+    return tuple(replace(source, separator=separator) for source in shelf_of(passages))
 
 
 class Later:
@@ -86,7 +86,7 @@ class Later:
 
 
 def document_places(documents: Sequence[Document], group_by: GroupBy) -> tuple[int, ...]:
-    """Return the group number of each document; documents of one origin share one."""
+    """Return the source number of each document; documents of one origin share one."""
     passages = [_passage(document, DEFAULT_DOCUMENT_PROMPT) for document in documents]
     return passage_keys(passages, grouping_of(1, group_by)).places
 
@@ -95,11 +95,11 @@ def _passage(document: Document, document_prompt: BasePromptTemplate[Any]) -> Pa
     text = _formatted(document, document_prompt)
     metadata = dict(document.metadata or {})
     source, content = metadata.get("source"), document.page_content
-    return Passage(text, id=document.id, source=source, metadata=metadata, content=content)
+    return Passage(text, id=document.id, origin=source, metadata=metadata, content=content)
 
 
 def supporting_documents(robustness: object, documents: Sequence[Document]) -> list[Document]:
-    """Return the documents whose groups support the answer, in rank order; none for an abstention.
+    """Return the documents whose sources support the answer, in rank order; none for an abstention.
 
     Args:
         robustness: the `RobustAnswer`, or its `to_dict()`.

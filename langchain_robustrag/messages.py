@@ -106,7 +106,7 @@ def _for_prompt(message: BaseMessage) -> BaseMessage:
 
 
 def _citations(text: str, answer: RobustAnswer) -> list[Citation]:
-    """Return one citation for each origin of a group that supports the answer: where in the text its words stand."""
+    """Return one citation for each origin of a source that supports the answer: where in the text its words stand."""
     found: list[Citation] = []
     for cited in answer.citations:
         spans = [span for words in cited.words if (span := last_mention(words, text))]

@@ -196,7 +196,7 @@ def create_robust_retrieval_chain(
     Args:
         retriever: a retriever, which is asked the question, also with retries, fallbacks or settings around it or with
             steps behind it; or a Runnable that is given all inputs, such as one of `create_history_aware_retriever`.
-            The question as it stands alone, which that one asks, also is what groups and final prompt are asked,
+            The question as it stands alone, which that one asks, also is what sources and final prompt are asked,
             unless your prompt shows the conversation; it is the input `standalone_question` of the prompt in any case.
         llm: see `create_robust_documents_chain`.
         prompt: see there.

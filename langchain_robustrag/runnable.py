@@ -1,6 +1,6 @@
 """The Runnable that answers from documents, robustly.
 
-1. `_call` finds the question, isolates the documents into groups, and sets up the method's plan (`Defense.whole_plan`)
+1. `_call` finds the question, isolates the documents into sources, and sets up the method's plan (`Defense.whole_plan`)
    with the chain's prompts, and what performs it: a model of the core, which `LangChainModel` makes of LangChain's.
 2. `_answer`, `_aanswer`, `_pieces` and `_apieces` run the plan (`plans/drivers.py`); only the final call is streamed.
 3. Each sends the report to callbacks, and gives the answer to the output parser.
@@ -396,9 +396,9 @@ class RobustDocuments(OneRun[Any]):
 
         def beside(documents: Any) -> PlanInput:
             """Return what the plan is told of the documents that are asked one by one."""
-            groups = grouped(documents, self.rules, self.document_prompt, self.document_separator)
-            few = few_sources_warning(groups, _DEFAULT_K, 'as_retriever(search_kwargs={"k": 10})')
-            return replace(known, groups=groups, caveats=(*([few] if few else []), *known.caveats))
+            sources = grouped(documents, self.rules, self.document_prompt, self.document_separator)
+            few = few_sources_warning(sources, _DEFAULT_K, 'as_retriever(search_kwargs={"k": 10})')
+            return replace(known, sources=sources, caveats=(*([few] if few else []), *known.caveats))
 
         named = vars(self._prompts).items()
         filled = {key: unchecked(t, inputs=given) for key, t in named if isinstance(t, FilledTemplate)}
@@ -407,7 +407,7 @@ class RobustDocuments(OneRun[Any]):
             plan = self._defense.whole_plan(beside(documents), settings)
         else:
             trusted = replace(
-                known, groups=shelf(inputs[self._trusted_name], self.document_prompt, self.document_separator)
+                known, sources=shelf(inputs[self._trusted_name], self.document_prompt, self.document_separator)
             )
             plan = self._defense.trusted_plan(trusted, settings, _others(documents, beside))
         if isinstance(model, DecodingModel) and not issubclass(self._defense, TextDefense):
@@ -503,7 +503,7 @@ def _attached(answer: RobustAnswer) -> Iterator[None]:
 
 
 def _raise_own_failure(error: ModelError) -> NoReturn:
-    """Raise the model's own exception for a final call, and where every group failed alike: retries and fallbacks
+    """Raise the model's own exception for a final call, and where every source failed alike: retries and fallbacks
     choose by its class. A note says what failed."""
     cause = error.__cause__
     if not isinstance(cause, Exception) or (isinstance(error, QuorumError) and not error.failed_alike):

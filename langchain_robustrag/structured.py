@@ -1,6 +1,6 @@
 """Structured answers: a schema for the final call alone.
 
-What single groups say stays text, from which keywords are read; only the answer at the end is made to fit.
+What single sources say stays text, from which keywords are read; only the answer at the end is made to fit.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Structured:
 
 
 def refuse_structured(llm: Any, argument: str = "llm") -> None:
-    """Raise TypeError for a model that was given a schema already: every group would have to fill it in."""
+    """Raise TypeError for a model that was given a schema already: every source would have to fill it in."""
     for model, bound in wrapped_models(llm):
         if _MARK in bound or isinstance(model, (PydanticOutputParser, JsonOutputToolsParser)):
             raise TypeError(

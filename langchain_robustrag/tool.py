@@ -45,7 +45,7 @@ def create_robust_node(
     question (as `input`, `question`, `query` or `messages`, or whatever `question` says; condensed from a conversation,
     as `standalone_question`); the prompt may ask for it by the first three of these names. It writes the answer, and
     under `robustness` the report, a `RobustAnswer.to_dict()`, which a checkpointer can store. With
-    `stream_mode="messages"` the answer is streamed and what single groups say is not.
+    `stream_mode="messages"` the answer is streamed and what single sources say is not.
 
     Args:
         llm: see `create_robust_documents_chain`.
@@ -110,7 +110,7 @@ def create_robust_retriever_tool(
     """Create a tool that retrieves documents and answers from them robustly.
 
     The agent reads the answer, never a document: what a document tells the agent to do does not reach it unless enough
-    groups say the same.
+    sources say the same.
 
     Args:
         retriever: the source of documents.

@@ -57,12 +57,12 @@ def hosted_tools(llm: LLM, call: Mapping[str, Any] | None = None) -> list[str]:
 
 
 class IsolationAudit:
-    """Checks every prompt of every LLM: no prompt may hold texts of two groups, or an answer of one source.
+    """Checks every prompt of every LLM: no prompt may hold texts of two sources, or an answer of one source.
 
     The latter is a `RobustAnswer` on which no two sources agree, or an abstention that quotes sources: another model
     obeys it like any text. What was retrieved is learnt from the arguments and results of whatever LlamaIndex traces.
     It sees text of 30 characters or more as it was retrieved, up to spacing and JSON escapes; several copies of one
-    text count as one group. What it does not see: text that a function fetches and joins by itself (tell it with
+    text count as one source. What it does not see: text that a function fetches and joins by itself (tell it with
     `learn`), text that was reworded, translated or cut shorter, and prompts of what is no LlamaIndex LLM.
 
     Args:

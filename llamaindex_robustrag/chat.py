@@ -330,7 +330,7 @@ class RobustCondensePlusContextChatEngine(  # type: ignore[misc]
 ):
     """A `CondensePlusContextChatEngine` that isolates the retrieved nodes.
 
-    Conversation and message are condensed to one question, and that question is asked of every group.
+    Conversation and message are condensed to one question, and that question is asked of every source.
 
     Examples:
         >>> engine = RobustCondensePlusContextChatEngine.from_defaults(index.as_retriever(), llm=llm)

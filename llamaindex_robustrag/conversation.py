@@ -13,7 +13,7 @@ from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Repeats
 from robustrag_integrations.defenses.trust import MADE_UP
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.plans.asking import ask_final
 from robustrag_integrations.plans.finish import SpendingBook
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Steps, relayed
@@ -22,7 +22,7 @@ from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.languages import language_of, stop_words
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
-_LOOKED_AT = 200_000  # characters of a group's passages
+_LOOKED_AT = 200_000  # characters of a source's passages
 _WITHOUT_DOCUMENTS = (
     "no document answers this: the reply comes from the conversation alone, without documents, and has the radius 0"
 )
@@ -44,10 +44,10 @@ def from_conversation(answer: RobustAnswer) -> bool:
     return answer.evidence.get("answered_from") == "conversation"
 
 
-def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup], *, tainted: bool) -> Plan:
+def with_aside(plan: Plan, prompt: Prompt, sources: Sequence[Source], *, tainted: bool) -> Plan:
     """Wrap a plan so that a reply from the conversation replaces what documents do not speak of.
 
-    These are an abstention, and answers of groups whose passages have no word of the question and few of the answer:
+    These are an abstention, and answers of sources whose passages have no word of the question and few of the answer:
     a model greets back whatever it is shown. Nothing of the documents reaches the prompt, and the reply has the radius
     0. An answer that stays keeps its radius if an attacker within it cannot silence all who speak of the question, or
     if the conversation gives no reply. A withheld answer (`min_radius`) stays withheld, and one that is streamed as it
@@ -77,7 +77,7 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup], *, ta
             raise failed
         yield from held
         return answer
-    speaking = _speaking(answer, groups)
+    speaking = _speaking(answer, sources)
     stays = is_streamed or answer.is_withheld or (not answer.abstained and verdict_of(answer.text) is not None)
     if stays or speaking > answer.radius:
         yield from held
@@ -104,12 +104,12 @@ def with_aside(plan: Plan, prompt: Prompt, groups: Sequence[PassageGroup], *, ta
     answer = _unproved(answer)
     if not is_shown:
         yield Emit(text)
-    reports = tuple(replace(g, status="differs") if g.status in ANSWERING else g for g in answer.groups)
+    reports = tuple(replace(g, status="differs") if g.status in ANSWERING else g for g in answer.sources)
     return replace(
         answer,
         text=text,
         abstained=False,
-        groups=reports,
+        sources=reports,
         decided_by="conversation" if tainted else None,
         evidence={"answered_from": "conversation"},
         warnings=(*answer.warnings, _WITHOUT_DOCUMENTS),
@@ -123,16 +123,16 @@ def _unproved(answer: RobustAnswer) -> RobustAnswer:
     return replace(answer, radius=0, radius_verbatim=0, determinism=determinism)
 
 
-def _speaking(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> int:
-    """Return the votes of the groups that say the answer, or any where none is agreed on, and whose passages speak of
-    the question or of what they say. A group that was not waited for may be one.
+def _speaking(answer: RobustAnswer, sources: Sequence[Source]) -> int:
+    """Return the votes of the sources that say the answer, or any where none is agreed on, and whose passages speak of
+    the question or of what they say. A source that was not waited for may be one.
     """
     statuses = (*(ANSWERING if answer.abstained else ("supports", "variant")), "not_asked")
     small = stop_words(language_of(answer.query) or "en")
     asked = set(plain_words(answer.query).split()) - small
     found = 0
-    for group, report in zip(groups, answer.groups, strict=True):
-        text = plain_words(group.text[:_LOOKED_AT])
+    for source, report in zip(sources, answer.sources, strict=True):
+        text = plain_words(source.text[:_LOOKED_AT])
         said = set(plain_words(" ".join(report.words or (report.response or "",))).split()) - small
         speaks = any(word in text for word in asked) or 2 * sum(word in text for word in said) >= len(said) > 0
         found += report.status in statuses and (speaks or report.status == "not_asked")

@@ -16,20 +16,20 @@ from robustrag_integrations.grouping.passages import (
     SITE,
     GroupBy,
     Passage,
-    PassageGroup,
+    Source,
     grouping_of,
     is_blank,
     isolate,
 )
 
 
-def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[PassageGroup, ...]:
-    """Put ranked nodes, whose text is what the model reads (`MetadataMode.LLM`), into isolation groups.
+def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[Source, ...]:
+    """Put ranked nodes, whose text is what the model reads (`MetadataMode.LLM`), into isolation sources.
 
-    `group_by` is as for the core's `isolate`. `"origin"`: nodes of one file or page share a group, as their metadata
+    `group_by` is as for the core's `isolate`. `"origin"`: nodes of one file or page share a source, as their metadata
     says (`file_path`, which readers write, then `source`, `url`, ...), else those of one source document
     (`node.source_node`), however many documents a file was loaded as; where some name a file or page, those that name
-    none share a group. A function takes a `Passage`: `metadata` is the node's, `id` its id, `document_id` that of its
+    none share a source. A function takes a `Passage`: `metadata` is the node's, `id` its id, `document_id` that of its
     source document.
     """
     nodes = checked_nodes(nodes, "nodes")
@@ -37,15 +37,15 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[Pass
     if group_by == PASSAGE:  # a node that was retrieved twice is one
         return isolate(passages, by=lambda passage: passage.id)
     by = grouping_of(1, group_by)
-    groups = isolate(passages, by=by)
-    if by in (ORIGIN, SITE) and all(g.keyless for g in groups) and len(groups) == len(passages):
+    sources = isolate(passages, by=by)
+    if by in (ORIGIN, SITE) and all(g.keyless for g in sources) and len(sources) == len(passages):
         once = isolate(passages, by=lambda passage: passage.id)
-        groups = tuple(replace(group, keyless=("None",) * len(group.passages)) for group in once)
-    return groups
+        sources = tuple(replace(source, keyless=("None",) * len(source.passages)) for source in once)
+    return sources
 
 
-def shelf_of_nodes(nodes: Sequence[NodeWithScore]) -> tuple[PassageGroup, ...]:
-    """Put trusted nodes into one group, whose text is what stock synthesizers show; none for no node."""
+def shelf_of_nodes(nodes: Sequence[NodeWithScore]) -> tuple[Source, ...]:
+    """Put trusted nodes into one source, whose text is what stock synthesizers show; none for no node."""
     return shelf_of([replace(p, text=p.text.strip()) for p in map(_passage, nodes)])
 
 
@@ -85,13 +85,13 @@ def checked_nodes(nodes: Any, name: str) -> list[NodeWithScore]:
 
 
 def node_places(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[int, ...]:
-    """Return the group number of each node."""
-    place = {rank: group.index for group in group_nodes(nodes, group_by) for rank in group.ranks}
+    """Return the source number of each node."""
+    place = {rank: source.index for source in group_nodes(nodes, group_by) for rank in source.ranks}
     return tuple(place[rank] for rank in range(len(nodes)))
 
 
 def supporting_nodes(robustness: object, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
-    """Return the nodes whose groups support the answer, in rank order; none for an abstention.
+    """Return the nodes whose sources support the answer, in rank order; none for an abstention.
 
     Args:
         robustness: the `RobustAnswer`, or its `to_dict()`: `response.metadata["robustrag"]`.
@@ -116,7 +116,7 @@ def _passage(found: NodeWithScore) -> Passage:
     return Passage(
         text,
         id=node.node_id,
-        source=node.metadata.get("source"),
+        origin=node.metadata.get("source"),
         metadata=node.metadata,
         document_id=source_of(node),
         content=content,

@@ -49,7 +49,7 @@ class CallOptions:
         num_workers: isolated calls under way at a time, over all questions that are being answered.
         timeout: seconds for one try, None for no limit; waiting for the LLM's rate limiter counts.
         attempts: tries in all.
-        max_parts: calls for a group whose passages do not fit the LLM's window: each part is asked by itself, and one
+        max_parts: calls for a source whose passages do not fit the LLM's window: each part is asked by itself, and one
             call more makes a single answer of what they say. What is beyond is not read, and a warning says so.
         retry_on: exceptions worth another try, besides those of a server that is busy (429, or 500 and above) where
             the LLM's client does not try again by itself.

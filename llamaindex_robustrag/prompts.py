@@ -182,7 +182,7 @@ class Fitter:
     """Fits prompts into the context window of a `PromptHelper`.
 
     The room depends on the question and on what surrounds the passages (`around`, and the LLM's system prompt), never
-    on another group; and nothing is ever joined or split across groups, which is what `PromptHelper.repack` does.
+    on another source; and nothing is ever joined or split across sources, which is what `PromptHelper.repack` does.
     """
 
     helper: PromptHelper

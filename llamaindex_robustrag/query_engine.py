@@ -193,7 +193,7 @@ class ToolFailedError(RobustRAGError):
     """A tool could not answer. An agent's model reads the message, so it quotes nothing that was retrieved.
 
     Attributes:
-        robustness: the failure as a `RobustAnswer`, an abstention that names every group; None if none was asked.
+        robustness: the failure as a `RobustAnswer`, an abstention that names every source; None if none was asked.
     """
 
     def __init__(self, message: str, robustness: Any = None) -> None:

@@ -81,7 +81,7 @@ class RobustAnswerEvent(BaseEvent):
     """An answer was given, or could not be: sent for each, through LlamaIndex's instrumentation.
 
     Attributes:
-        report: `RobustAnswer.to_dict()`; for a failure an abstention that says what became of every group.
+        report: `RobustAnswer.to_dict()`; for a failure an abstention that says what became of every source.
         error: why there is no answer; None where there is one.
     """
 

@@ -1,6 +1,6 @@
 """A response synthesizer that a few planted documents cannot take over.
 
-1. `synthesize` and its like put the nodes into groups (`grouping.py`) and make the method's plan
+1. `synthesize` and its like put the nodes into sources (`grouping.py`) and make the method's plan
    (`Defense.whole_plan`), with the user's prompt in it (`text/prompts.py`).
 2. The plan is run by `plans/drivers.py`; `LLMModel` makes a model of the core of an LLM.
 3. The report goes into the response's metadata, to each source node, and out as an event (`reports.py`).
@@ -62,7 +62,7 @@ from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
 from robustrag_integrations.defenses.trust import Others
-from robustrag_integrations.grouping.passages import GroupBy, PassageGroup
+from robustrag_integrations.grouping.passages import GroupBy, Source
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import TextModel, TwoModels
@@ -115,13 +115,13 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     a `RobustAnswerEvent`, too.
 
     Args:
-        llm: asked once per group and once at the end; a `LocalModel` of the core will do. None: `Settings.llm`.
+        llm: asked once per source and once at the end; a `LocalModel` of the core will do. None: `Settings.llm`.
         settings: a settings file, or what `load_settings` gives, for what is not given here.
         method: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: the first of these that does the
             task and takes what is given here.
         streaming: True if `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
-            `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every group; for consensus
+            `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every source; for consensus
             with one sentence more, which asks for a short answer. Keyword aggregation asks it once more, with what was
             agreed on in the place of the documents, and so does consensus where it has an output parser, for the agreed
             answer in that format.
@@ -130,7 +130,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             it is the model's reading of the agreed answer. A stream has its JSON, or the abstention.
         reader: `"people"`, or `"model"` if another model reads the responses. What people read where sources disagree
             or one alone says something may be an attacker's words, and is an abstention there.
-        prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
+        prompt_helper: knows what fits into the window; passages are cut within a source, never repacked across sources.
         group_by: the unit of one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
             the name of a metadata entry, or a function from a `Passage` to a key (its `metadata` is the node's).
         votes: the rules of voting, of which single ones, such as `min_radius`, may also be given by themselves.
@@ -184,8 +184,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._method.check_names(given.options, ("task", "prompts"), near=taken)
         self._settings: Any = self._method.load().settings_of(**given.options)
         self._method.load().check_rules(given.rules)
-        if given.rules.group_size != 1:
-            raise ValueError("nodes have groups by group_by; leave group_size out")
+        if given.rules.passages_per_source != 1:
+            raise ValueError("nodes have sources by group_by; leave passages_per_source out")
         self._rules, self._group_by = given.rules, given.rules.by
         self._markers, self._choices, self._reader = citation_markers, choices, checked_reader(reader)
         self._calls = calls or CallOptions()
@@ -210,7 +210,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     @property
     def llm(self) -> LLM:
-        """The LLM that is asked about every group."""
+        """The LLM that is asked about every source."""
         return self._llm
 
     @property
@@ -258,7 +258,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
                 the answer: an engine with a `trusted_retriever` asks for the others only where they do not.
 
         Raises:
-            QuorumError: too many groups failed.
+            QuorumError: too many sources failed.
             ModelError: the final call failed.
         """
         with self._synthesis(query, nodes, additional_source_nodes, response_kwargs) as made:
@@ -287,7 +287,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return made.response
 
     def get_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> RESPONSE_TEXT_TYPE:
-        """Answer from bare texts, each a group of its own. The report is sent as an event (`RobustAnswerEvent`)."""
+        """Answer from bare texts, each a source of its own. The report is sent as an event (`RobustAnswerEvent`)."""
         response = self.synthesize(query_str, _nodes_of(text_chunks), **response_kwargs)
         return response.response_gen if self.streams else response.response  # type: ignore[return-value,union-attr]
 
@@ -385,19 +385,19 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             conversation=self._is_tainted,
             objects=self._output_cls is not None or self._has_format(),
         )
-        asked_of: list[PassageGroup] = []  # what an aside has to know of the others
+        asked_of: list[Source] = []  # what an aside has to know of the others
 
         def beside(found: Sequence[NodeWithScore]) -> PlanInput:
-            groups = group_nodes(found, self._group_by)
-            asked_of[:] = groups
-            few = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
-            return replace(known, groups=groups, caveats=(*([few] if few else []), *known.caveats))
+            sources = group_nodes(found, self._group_by)
+            asked_of[:] = sources
+            few = few_sources_warning(sources, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
+            return replace(known, sources=sources, caveats=(*([few] if few else []), *known.caveats))
 
         method: Any = self._method.load()
         if trusted is None:
             plan: Plan = method.whole_plan(beside(cast("list[NodeWithScore]", nodes)), settings)
         else:
-            shelf = replace(known, groups=shelf_of_nodes(trusted))
+            shelf = replace(known, sources=shelf_of_nodes(trusted))
             plan = method.trusted_plan(shelf, settings, _others(cast("Later", nodes), beside))
         return plan if self._aside is None else with_aside(plan, self._aside, asked_of, tainted=self._is_tainted)
 

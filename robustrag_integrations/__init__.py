@@ -1,7 +1,7 @@
 """RobustRAG: retrieval-augmented generation that a few planted documents cannot take over.
 
-Isolate the retrieved passages, ask the model about each group alone, aggregate so that a few corrupted groups cannot
-decide the outcome, and report with every answer its radius: how many groups could have lied without changing it.
+Isolate the retrieved passages, ask the model about each source alone, aggregate so that a few corrupted sources cannot
+decide the outcome, and report with every answer its radius: how many sources could have lied without changing it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         TooFewVotesError,
         TrustedError,
     )
-    from robustrag_integrations.answers.answer import GroupReport, RobustAnswer, TrustedReport
+    from robustrag_integrations.answers.answer import RobustAnswer, SourceReport, TrustedReport
     from robustrag_integrations.answers.usage import Usage
     from robustrag_integrations.certification import Certification
     from robustrag_integrations.defenses.base import from_settings
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from robustrag_integrations.defenses.settings_file import load_settings
     from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
     from robustrag_integrations.defenses.voting.defense import MajorityVoting
-    from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
+    from robustrag_integrations.grouping.passages import Passage, Source, isolate
     from robustrag_integrations.grouping.votes import VoteRules
     from robustrag_integrations.models.base import Response
     from robustrag_integrations.models.callable import CallableModel
@@ -50,7 +50,6 @@ __all__ = [
     "ConsensusAggregation",
     "DecodingAggregation",
     "Ending",
-    "GroupReport",
     "KeywordAggregation",
     "KeywordExtractor",
     "LocalModel",
@@ -58,13 +57,14 @@ __all__ = [
     "ModelError",
     "OpenAIModel",
     "Passage",
-    "PassageGroup",
     "PromptSet",
     "PromptTemplate",
     "QuorumError",
     "Response",
     "RobustAnswer",
     "RobustRAGError",
+    "Source",
+    "SourceReport",
     "SpacyKeywordExtractor",
     "TooFewVotesError",
     "TrustedError",
@@ -82,7 +82,7 @@ __all__ = [
 # Where each public name is made. It is imported when it is first used, so that `import robustrag_integrations` costs
 # next to nothing, and a program pays for what it uses.
 _HOMES = {
-    "answers.answer": ("GroupReport", "RobustAnswer", "TrustedReport"),
+    "answers.answer": ("SourceReport", "RobustAnswer", "TrustedReport"),
     "certification": ("Certification",),
     "defenses.consensus.defense": ("ConsensusAggregation",),
     "defenses.decoding.defense": ("DecodingAggregation",),
@@ -96,7 +96,7 @@ _HOMES = {
     "models.callable": ("CallableModel",),
     "models.local.model": ("LocalModel",),
     "models.server.model": ("OpenAIModel",),
-    "grouping.passages": ("Passage", "PassageGroup", "isolate"),
+    "grouping.passages": ("Passage", "Source", "isolate"),
     "grouping.votes": ("VoteRules",),
     "text.prompts": ("PromptSet", "PromptTemplate", "prompts_for"),
     "models.reply": ("Ending",),

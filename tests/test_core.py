@@ -38,7 +38,7 @@ def test_it_gives_the_answers_radii_and_certificates_of_the_method(agreement: st
             min_support=2,
             group_by="passage",
         )
-        passages = [Passage(text, source=source) for source, text in sources.items()]
+        passages = [Passage(text, origin=source) for source, text in sources.items()]
         rule = Rule(2, one_in)
         votes = [core.vote(reply) for reply in replies]
         counted = core.count(votes, rule)

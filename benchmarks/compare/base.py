@@ -12,15 +12,15 @@ from typing import Any, ClassVar
 
 from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations._util.settings import settings_in
-from robustrag_integrations.answers.answer import GroupReport
+from robustrag_integrations.answers.answer import SourceReport
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import BASELINES, Method
 from robustrag_integrations.defenses.settings import ChoiceSettings
 from robustrag_integrations.defenses.vanilla.defense import VanillaRAG, VanillaSettings, ask_once, in_one_prompt
 from robustrag_integrations.defenses.voting.options import parse_option, shown_options
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response, TextModel
-from robustrag_integrations.plans.asking import Heard, PlanInput, Quorum, Reading, ask_groups, read_response, report
+from robustrag_integrations.plans.asking import Heard, PlanInput, Quorum, Reading, ask_sources, read_response, report
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.text.abstention import is_abstention
@@ -91,9 +91,9 @@ def probability(name: str, value: Any) -> float:
 
 
 def isolated_answers(inputs: PlanInput, settings: BaselineSettings) -> Steps[Heard[str]]:
-    """Return what each group answers alone, as text; None for an abstention or a failure."""
+    """Return what each source answers alone, as text; None for an abstention or a failure."""
     choices, prompts = inputs.choices, []
-    for text in (group.text for group in inputs.groups):
+    for text in (source.text for source in inputs.sources):
         values = {} if choices is None else {"choices": shown_options(choices, text, settings.prompts)}
         prompts.append(settings.prompts.isolated.render(context=text, query=inputs.query, **values))
 
@@ -106,7 +106,7 @@ def isolated_answers(inputs: PlanInput, settings: BaselineSettings) -> Steps[Hea
     def read(response: Response) -> Reading[str]:
         return read_response(response, said, settings.cut_replies)
 
-    return (yield from ask_groups(inputs, prompts, read, Quorum(0)))
+    return (yield from ask_sources(inputs, prompts, read, Quorum(0)))
 
 
 def reread(
@@ -116,26 +116,26 @@ def reread(
     *,
     heard: Heard[str] | None = None,
     template: PromptTemplate | None = None,
-    groups: Sequence[PassageGroup] | None = None,
+    sources: Sequence[Source] | None = None,
     evidence: Mapping[str, Any] | None = None,
 ) -> Steps[Draft]:
-    """Answer from the raw passages of the groups at these places, in one prompt; an abstention where there is none.
+    """Answer from the raw passages of the sources at these places, in one prompt; an abstention where there is none.
 
-    `heard` is what the groups said alone, where they were asked; `template` takes the place of vanilla RAG's prompt,
-    and `groups` that of the groups that were kept.
+    `heard` is what the sources said alone, where they were asked; `template` takes the place of vanilla RAG's prompt,
+    and `sources` that of the sources that were kept.
     """
-    together = in_one_prompt([inputs.groups[i] for i in sorted(kept)] if groups is None else groups)
+    together = in_one_prompt([inputs.sources[i] for i in sorted(kept)] if sources is None else sources)
     text, choice, said = ABSTENTION, None, Response(None)
     if not together.is_empty:
         values, template = {"context": together.text, "query": inputs.query}, template or settings.prompts.isolated
         text, choice, said = yield from ask_once(
             template, values, settings.prompts, inputs.choices, settings.cut_replies
         )
-    readings = heard.readings if heard else [None] * len(inputs.groups)
+    readings = heard.readings if heard else [None] * len(inputs.sources)
     answer = inputs.answer(
         text,
         abstained=is_abstention(text),
-        groups=tuple(_report(g, r, i in kept) for i, (g, r) in enumerate(zip(inputs.groups, readings, strict=True))),
+        sources=tuple(_report(g, r, i in kept) for i, (g, r) in enumerate(zip(inputs.sources, readings, strict=True))),
         choice=choice,
         warnings=(NO_GUARANTEE,),
         evidence={"kept": sorted(kept), **(evidence or {})},
@@ -143,15 +143,15 @@ def reread(
     return Draft(answer, heard, truncated=[said.truncated], final=said)
 
 
-def _report(group: PassageGroup, reading: Reading[str] | None, was_kept: bool) -> GroupReport:
+def _report(source: Source, reading: Reading[str] | None, was_kept: bool) -> SourceReport:
     response = None if reading is None else reading.response
     if was_kept:
-        return report(group, response, status="supports")
+        return report(source, response, status="supports")
     if reading is None:
-        return report(group, status="not_asked")
+        return report(source, status="not_asked")
     if reading.found is None:
-        return report(group, response, copy_of=reading.copy_of)
-    return report(group, response, status="differs")
+        return report(source, response, copy_of=reading.copy_of)
+    return report(source, response, status="differs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ class InstructionPrompt(Baseline):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
         """One prompt with all passages."""
-        return reread(inputs, settings, range(len(inputs.groups)), template=with_warning(settings.prompts.isolated))
+        return reread(inputs, settings, range(len(inputs.sources)), template=with_warning(settings.prompts.isolated))
 
 
 def with_warning(template: PromptTemplate) -> PromptTemplate:

@@ -102,15 +102,15 @@ def confidence(rows: Iterable[Row]) -> tuple[Confidence, ...]:
         if row.get("error") is not None or row["task"] == "long_form" or attack_of_row(row).name != "none":
             continue
         question = (row["dataset"], row["task"], row["question_id"])
-        for group in row["answer"].get("groups", ()):
-            sure, said = group.get("confidence"), group.get("response")
-            if said is None or group.get("status") not in ANSWERING or row["method"] not in METHODS:
+        for source in row["answer"].get("sources", ()):
+            sure, said = source.get("confidence"), source.get("response")
+            if said is None or source.get("status") not in ANSWERING or row["method"] not in METHODS:
                 continue
             known = replies.setdefault(row["model"], {})
             if sure is not None:
-                text = ", ".join(group.get("words", ())) if row["task"] == "multiple_choice" else said
+                text = ", ".join(source.get("words", ())) if row["task"] == "multiple_choice" else said
                 is_right = contains_answer(text, row["answers"]) > 0
-                known.setdefault(question, {})[(*group["passage_ids"], said)] = is_right, float(sure)
+                known.setdefault(question, {})[(*source["passage_ids"], said)] = is_right, float(sure)
     return tuple(_of_model(model, [[*each.values()] for each in known.values()]) for model, known in replies.items())
 
 

@@ -30,7 +30,7 @@ from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations._util.settings import setting
 from robustrag_integrations.defenses.registry import BASELINES, Method
 from robustrag_integrations.defenses.voting.options import shown_options
-from robustrag_integrations.grouping.passages import Passage, PassageGroup
+from robustrag_integrations.grouping.passages import Passage, Source
 from robustrag_integrations.plans.asking import PlanInput, ask_final
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
@@ -121,7 +121,7 @@ class IndependentSet(Baseline):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: SetSettings) -> Steps[Draft]:
         """Isolated answers, the largest set, one reading of its passages."""
-        if (count := len(inputs.groups)) > LARGEST:
+        if (count := len(inputs.sources)) > LARGEST:
             raise ValueError(f"mis searches at most {LARGEST} passages exactly, got {count}; use a smaller top_k")
         heard = yield from isolated_answers(inputs, settings)
         answering = [i for i, said in enumerate(heard.found) if said is not None]
@@ -158,7 +158,7 @@ class MinCut(Baseline):
     """RADAR.
 
     Every passage is asked alone. Those that answer become a graph: agreement ties two passages to each other, agreement
-    with the strongest group and a good rank tie a passage to the source, contradiction with that group ties it to the
+    with the strongest source and a good rank tie a passage to the source, contradiction with that source ties it to the
     sink. What a smallest cut leaves on the source's side is read together.
     """
 
@@ -261,10 +261,10 @@ class ClusterFilter(Baseline):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: FilterSettings) -> Steps[Draft]:
         """The filter, the answer from memory, one reading of both."""
-        texts = [group.text for group in inputs.groups]
+        texts = [source.text for source in inputs.sources]
         alike = written_alike(texts, settings.embed(texts)) if len(texts) > 1 else frozenset()
         kept = [i for i in range(len(texts)) if i not in alike]
-        shown = [inputs.groups[i] for i in kept]
+        shown = [inputs.sources[i] for i in kept]
         known = None
         if shown and settings.prompts.no_retrieval is not None:
             choices = inputs.choices
@@ -272,9 +272,9 @@ class ClusterFilter(Baseline):
             prompt = settings.prompts.no_retrieval.render(query=inputs.query, **values)
             known = (yield from ask_final(prompt, settings.cut_replies, shown=False)).text
             if known and not is_abstention(known):
-                shown.append(PassageGroup(len(inputs.groups), (Passage(known, id="what the model knows"),)))
+                shown.append(Source(len(inputs.sources), (Passage(known, id="what the model knows"),)))
         evidence = {"written_alike": sorted(alike), "from_memory": known}
-        return (yield from reread(inputs, settings, kept, groups=shown, evidence=evidence))
+        return (yield from reread(inputs, settings, kept, sources=shown, evidence=evidence))
 
 
 def unit_vectors(embedded: object, count: int) -> Matrix:

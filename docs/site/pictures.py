@@ -36,7 +36,7 @@ def planted() -> str:
     pages = {f"site-{n}.example": f"The capital of Velmora is Tarsk. Brezar has {n} bridges." for n in range(2, 6)}
     pages["site-6.example"] = order
     model = LocalModel.bundled()
-    passages = [Passage(text, source=source) for source, text in pages.items()]
+    passages = [Passage(text, origin=source) for source, text in pages.items()]
     alone = ConsensusAggregation(model).answer(question, passages)
     together = VanillaRAG(model).answer(question, passages)
     return drawn(" ".join(caption(alone, together)), 302, _planted(question, [*pages], alone, together))
@@ -47,7 +47,7 @@ def caption(alone: RobustAnswer, together: RobustAnswer) -> tuple[str, str]:
     votes = alone.evidence["counts"]
     said = ", ".join(f"{count} for {answer}" for answer, count in votes.items())
     return (
-        f"Plain RAG reads all {len(alone.groups)} sources in one prompt, and says {together.text}.",
+        f"Plain RAG reads all {len(alone.sources)} sources in one prompt, and says {together.text}.",
         f"RobustRAG asks each alone, counts {said}, and answers {alone.text} with radius {alone.radius}.",
     )
 
@@ -56,15 +56,15 @@ def _planted(question: str, origins: list[str], alone: RobustAnswer, together: R
     yield text(16, 30, question, weight=600)
     yield text(16, 56, "source", colour=GREY)
     yield text(250, 56, "reply", colour=GREY)
-    for row, (origin, group) in enumerate(zip(origins, alone.groups, strict=True)):
-        right = group.status == "supports"
+    for row, (origin, source) in enumerate(zip(origins, alone.sources, strict=True)):
+        right = source.status == "supports"
         top = 66 + 28 * row
         yield box(16, top, 428, 24, fill="#f1f3f4" if right else "#fce8e6")
         yield text(26, top + 17, origin + ("" if right else " (planted)"))
         yield text(
-            250, top + 17, f"{'✔' if right else '✘'} {group.response}", colour=GREEN if right else RED, weight=600
+            250, top + 17, f"{'✔' if right else '✘'} {source.response}", colour=GREEN if right else RED, weight=600
         )
-    lies = {group.response for group in alone.groups if group.status == "differs"}
+    lies = {source.response for source in alone.sources if source.status == "differs"}
     for left, head, said, below, colour in (
         (
             16,

@@ -89,7 +89,7 @@ def _reports() -> str:
                 "same, as JSON; `RobustAnswer.from_dict` reads it back. Of eight passages, one of which lies:",
                 f"```json\n{json.dumps(answer.to_dict(), indent=2, ensure_ascii=False)}\n```",
                 "::: robustrag_integrations.answers.answer.RobustAnswer",
-                "::: robustrag_integrations.answers.answer.GroupReport",
+                "::: robustrag_integrations.answers.answer.SourceReport",
                 "::: robustrag_integrations.answers.citations.Citation",
                 "::: robustrag_integrations.certification.result.Certification",
             ]

@@ -129,8 +129,8 @@ class Silent(NamedTuple):
 
 
 def _replies(row: Row) -> list[tuple[str, float | None]]:
-    groups = row["answer"].get("groups", ())
-    return [(g["response"], g.get("confidence")) for g in groups if g["status"] in ANSWERING and g["response"]]
+    sources = row["answer"].get("sources", ())
+    return [(g["response"], g.get("confidence")) for g in sources if g["status"] in ANSWERING and g["response"]]
 
 
 def kind_of(row: Row) -> str:

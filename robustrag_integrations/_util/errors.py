@@ -36,11 +36,11 @@ class ModelError(RobustRAGError):
     """A language model cannot be used, or returned something that is not text.
 
     Attributes:
-        groups: one `GroupReport` per group, where they were asked.
-        robustness: the failure as a `RobustAnswer`, an abstention that names every group; None outside of an answer.
+        sources: one `SourceReport` per source, where they were asked.
+        robustness: the failure as a `RobustAnswer`, an abstention that names every source; None outside of an answer.
     """
 
-    groups: tuple[Any, ...] = ()
+    sources: tuple[Any, ...] = ()
     robustness: Any = None
 
 
@@ -60,10 +60,10 @@ class QuorumError(ModelError):
         total: int,
         needed: int,
         causes: Mapping[int, str],
-        groups: tuple[Any, ...] = (),
+        sources: tuple[Any, ...] = (),
     ) -> None:
         self.causes = dict(causes)
-        self.groups = groups
+        self.sources = sources
         alike = dict.fromkeys(cause for _, cause in sorted(self.causes.items()))
         super().__init__(
             f"only {succeeded} of {total} calls succeeded, {needed} are needed (quorum). "
@@ -87,7 +87,7 @@ class TrustedError(ModelError):
 
 
 class TooFewVotesError(RobustRAGError):
-    """There are fewer sources than `min_groups`, or the radius is below `min_radius`, and `below` is `"raise"`.
+    """There are fewer sources than `min_sources`, or the radius is below `min_radius`, and `below` is `"raise"`.
 
     Attributes:
         robustness: the report, a `RobustAnswer` that abstains.

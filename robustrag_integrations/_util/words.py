@@ -16,8 +16,8 @@ def some_of(told: Iterable[str], count: int, most: int) -> str:
     return "; ".join(islice(told, most)) + (f"; and {count - most} more" if count > most else "")
 
 
-def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
-    """Put a radius into words, of an answer from this many groups or passages."""
+def radius_in_words(radius: int, whole: int, unit: str = "sources") -> str:
+    """Put a radius into words, of an answer from this many sources or passages."""
     one, named = "source", ""
     if unit == "passages":
         one, named = "passage", "; none names its origin, so that one author may have written several"

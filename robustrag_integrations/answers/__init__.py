@@ -1,1 +1,1 @@
-"""Answers as users get them: text, radius, groups, citations, determinism, spending."""
+"""Answers as users get them: text, radius, sources, citations, determinism, spending."""

@@ -24,12 +24,12 @@ from robustrag_integrations.text.prompts import ABSTENTION
 if TYPE_CHECKING:
     from robustrag_integrations.grouping.passages import Passage
 
-GroupStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "copy", "not_asked", "cut"]
-STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
+SourceStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "copy", "not_asked", "cut"]
+STATUSES: tuple[SourceStatus, ...] = get_args(SourceStatus)
 
 SCHEMA = "robustrag/answer/2"
 ASK_SCHEMA = "robustrag/ask/2"
-ANSWERING: tuple[GroupStatus, ...] = ("supports", "variant", "differs", "unsure")  # statuses of groups that answer
+ANSWERING: tuple[SourceStatus, ...] = ("supports", "variant", "differs", "unsure")  # statuses of sources that answer
 _MOST_SHOWN = 10  # dissenting answers in `explain()`
 _MOST_LINES = 60  # of an answer
 LONGEST_SHOWN = 300  # characters of one source's reply in one line
@@ -55,19 +55,19 @@ def checked_reader(reader: Reader) -> Reader:
 
 
 @dataclass(frozen=True)
-class GroupReport:
-    """One group's part in an answer.
+class SourceReport:
+    """One source's part in an answer.
 
     Attributes:
-        index: the group's place (0-based), as given by `isolate`; what people read counts groups from 1.
+        index: the source's place (0-based), as given by `isolate`; what people read counts sources from 1.
         passage_ids: the ids of its passages, in rank order.
         origins: the origins of its passages, as their metadata spells them, without repeats.
         status: `supports`: its answer is the one that is shown; `variant`: a longer or shorter form of it, counted
             apart; `differs`: it answers something else; `unsure`: the same, of which the model is unsure, or an answer
             that does not count for that reason; `abstained`; `failed` (counted as an abstention); `cut` at its limit of
             tokens (the same, but it may have said something); a `copy` of another
-            group's text with the same reply, which counts once; or `not_asked`, or cancelled, as the others decided.
-        response: its isolated response. For decoding aggregation: the answer up to where this group would have gone
+            source's text with the same reply, which counts once; or `not_asked`, or cancelled, as the others decided.
+        response: its isolated response. For decoding aggregation: the answer up to where this source would have gone
             on differently, and its own next token.
         keywords: the key of its answer, by which it is counted; for keyword aggregation its keywords, sorted.
         choice: voting: the index of the option voted for.
@@ -79,14 +79,14 @@ class GroupReport:
         note: the reason for not counting its response, or not in full, where the model did not fail: cut, or refused.
         reasoning_chars: characters of reasoning that came with its response; they count for nothing.
         usage: tokens of its isolated calls. Reports that differ in it alone are equal.
-        copy_of: the group that it is a copy of.
+        copy_of: the source that it is a copy of.
         confidence: how sure the model was of its reply, from 0 to 1; None: not known. It counts for nothing.
     """
 
     index: int
     passage_ids: tuple[str, ...]
     origins: tuple[str, ...] = ()
-    status: GroupStatus = "abstained"
+    status: SourceStatus = "abstained"
     response: str | None = None
     keywords: tuple[str, ...] = ()
     choice: int | None = None
@@ -137,17 +137,17 @@ class TrustedReport:
 
 @dataclass(frozen=True)
 class Claim:
-    """One item of a list, in the words that most of its groups write.
+    """One item of a list, in the words that most of its sources write.
 
     `support` is the number of sources that make it, `radius` how many sources can be replaced while it stays in the
-    answer (None for one that is left out); `origins` and `groups` name who makes it.
+    answer (None for one that is left out); `origins` and `sources` name who makes it.
     """
 
     text: str
     support: int
     radius: int | None
     origins: tuple[str, ...]
-    groups: tuple[int, ...]
+    sources: tuple[int, ...]
 
     def in_words(self) -> str:
         """One line for a terminal."""
@@ -158,19 +158,19 @@ class Claim:
 
 @dataclass(frozen=True)
 class Dissent:
-    """An answer that groups give in place of the one that is shown, or beside others where none is.
+    """An answer that sources give in place of the one that is shown, or beside others where none is.
 
     Attributes:
         text: in the words of the first of them.
         support: its number of votes.
-        groups: their indices.
+        sources: their indices.
         origins: the origins of their passages, without repeats.
-        unsure: True if the model is unsure of it in all of these groups.
+        unsure: True if the model is unsure of it in all of these sources.
     """
 
     text: str
     support: int
-    groups: tuple[int, ...]
+    sources: tuple[int, ...]
     origins: tuple[str, ...]
     unsure: bool = False
 
@@ -181,29 +181,29 @@ class RobustAnswer:
 
     Attributes:
         text: the answer; when `abstained`, the abstention's words, or where sources disagree what they say.
-        radius: the largest r such that replacing the content of any r groups cannot change `text` (attacker:
-            substitution(r); groups, not passages; each keeps its source) up to case, spacing, an article in front,
+        radius: the largest r such that replacing the content of any r sources cannot change `text` (attacker:
+            substitution(r); sources, not passages; each keeps its source) up to case, spacing, an article in front,
             quotes or code marks around it, and the punctuation at its ends. 0 means no guarantee.
             With `min_radius` set: `text` stays as it is or becomes an abstention. Of an answer that a prompt of the
             user's worded, it is about the agreed answer in it (`evidence["agreed"]`); of a list, about the set of
             `claims`; their order and wording are for eyes.
-        abstained: no group could answer, nothing they said was agreed on, or the radius was below `min_radius`.
+        abstained: no source could answer, nothing they said was agreed on, or the radius was below `min_radius`.
         query: the question.
         method: the method's name.
-        groups: one report per group, in isolation order.
+        sources: one report per source, in isolation order.
         choice: multiple choice: the index of the winning option.
         warnings: everything that weakens this answer or its radius, in words.
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
         evidence: the numbers that decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
-        radius_unit: `groups`; `passages` where none names its origin, so that one author may have written several.
+        radius_unit: `sources`; `passages` where none names its origin, so that one author may have written several.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
         determinism: the model's reproducibility, and the radius's promise about this run.
         reasoning_chars: characters of reasoning that came with the replies; they are shown nowhere.
         spending: calls, rounds and tokens of this run. Answers that differ in it alone are equal.
-        radius_verbatim: the largest r such that replacing any r groups leaves `text` as it is to the letter; at most
+        radius_verbatim: the largest r such that replacing any r sources leaves `text` as it is to the letter; at most
             `radius`, and the same where a method has one radius alone.
         claims: the items of a list, each with its own support and radius.
-        trusted: the part of the trusted passages; None where the question had none. The groups are the others.
+        trusted: the part of the trusted passages; None where the question had none. The sources are the others.
         decided_by: who decided the answer: `trusted` passages, which no other source can change; `votes` of sources;
             a `sole_source`; the `conversation`, where an answer that untrusted sources decided, or of unknown origin,
             stands in it, whoever answered. None of an abstention, and without isolation.
@@ -214,12 +214,12 @@ class RobustAnswer:
     abstained: bool
     query: str
     method: str
-    groups: tuple[GroupReport, ...] = ()
+    sources: tuple[SourceReport, ...] = ()
     choice: int | None = None
     warnings: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    radius_unit: str = "groups"
+    radius_unit: str = "sources"
     model_calls: int = 0
     determinism: Determinism = UNKNOWN
     reasoning_chars: int = 0
@@ -269,7 +269,7 @@ class RobustAnswer:
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """The groups that support the answer, each with its words; those that mention it are not cited.
+        """The sources that support the answer, each with its words; those that mention it are not cited.
 
         Of a trusted answer one for all trusted passages: they were read together, and none is known to support it by
         itself. None for an abstention, and for a method that does not ask in isolation.
@@ -277,7 +277,7 @@ class RobustAnswer:
         shelf = self.trusted
         if self._is_trusted and shelf is not None:
             return (Citation(1, None, shelf.passage_ids, shelf.origins, shelf.positions, ()),)
-        cited = [g for g in self.groups if g.status == "supports" and g.words and not self.abstained]
+        cited = [g for g in self.sources if g.status == "supports" and g.words and not self.abstained]
         return tuple(
             Citation(number, g.index, g.passage_ids, g.origins, g.positions, g.words)
             for number, g in enumerate(cited, 1)
@@ -294,8 +294,8 @@ class RobustAnswer:
 
         No other one says it.
         """
-        supporting = [group for group in self.groups if group.status == "supports"]
-        if self.abstained or len(supporting) != 1 or any(group.status == "not_asked" for group in self.groups):
+        supporting = [source for source in self.sources if source.status == "supports"]
+        if self.abstained or len(supporting) != 1 or any(source.status == "not_asked" for source in self.sources):
             return None
         [sole] = supporting
         if not sole.words:
@@ -340,7 +340,7 @@ class RobustAnswer:
         """How many sources give the answer; of one in parts, the part that fewest give."""
         if "retained" in self.evidence:
             return int(self.evidence.get("support", 0))
-        return sum(group.status == "supports" for group in self.groups)
+        return sum(source.status == "supports" for source in self.sources)
 
     @property
     def is_withheld(self) -> bool:
@@ -367,7 +367,7 @@ class RobustAnswer:
 
     @property
     def dissent(self) -> tuple[Dissent, ...]:
-        """Every other answer that groups give; where there is no answer, every answer. None of a list.
+        """Every other answer that sources give; where there is no answer, every answer. None of a list.
 
         Those with most votes first.
         """
@@ -375,24 +375,28 @@ class RobustAnswer:
 
     @property
     def variants(self) -> tuple[Dissent, ...]:
-        """The longer and shorter forms of the answer that groups give; each has been counted apart."""
+        """The longer and shorter forms of the answer that sources give; each has been counted apart."""
         return self._answers_of(("variant",))
 
-    def _answers_of(self, statuses: Sequence[GroupStatus]) -> tuple[Dissent, ...]:
+    def _answers_of(self, statuses: Sequence[SourceStatus]) -> tuple[Dissent, ...]:
         found = [
             Dissent(
-                _words(groups[0]), len(groups), tuple(g.index for g in groups), _sources(groups), _are_unsure(groups)
+                _words(sources[0]),
+                len(sources),
+                tuple(g.index for g in sources),
+                _sources(sources),
+                _are_unsure(sources),
             )
-            for groups in self._alike(statuses)
+            for sources in self._alike(statuses)
         ]
         return tuple(sorted(found, key=lambda dissent: -dissent.support))
 
-    def _alike(self, statuses: Sequence[GroupStatus]) -> list[list[GroupReport]]:
-        """Return the groups of these statuses by what they say, in order."""
-        alike: dict[object, list[GroupReport]] = {}
-        for group in self.groups:
-            if group.status in statuses:
-                alike.setdefault(group.keywords or group.words or group.response, []).append(group)
+    def _alike(self, statuses: Sequence[SourceStatus]) -> list[list[SourceReport]]:
+        """Return the sources of these statuses by what they say, in order."""
+        alike: dict[object, list[SourceReport]] = {}
+        for source in self.sources:
+            if source.status in statuses:
+                alike.setdefault(source.keywords or source.words or source.response, []).append(source)
         return [*alike.values()]
 
     def telling(self, *, disagree: bool = False, first: Collection[int] = (), longest: int = LONGEST) -> RobustAnswer:
@@ -400,14 +404,14 @@ class RobustAnswer:
 
         Args:
             disagree: True if two of these answers contradict each other.
-            first: the indices of groups whose answers stand before the others.
+            first: the indices of sources whose answers stand before the others.
             longest: characters of one answer.
         """
         items = [
-            Item("\n".join(groups[0].words) or groups[0].response or "", _sources(groups), _are_unsure(groups))
-            for groups in sorted(self._alike(("differs", "unsure")), key=lambda alike: alike[0].index not in first)
+            Item("\n".join(sources[0].words) or sources[0].response or "", _sources(sources), _are_unsure(sources))
+            for sources in sorted(self._alike(("differs", "unsure")), key=lambda alike: alike[0].index not in first)
         ]
-        cut = sum(group.status == "cut" for group in self.groups)
+        cut = sum(source.status == "cut" for source in self.sources)
         text = told(items, disagree=disagree, cut=cut, longest=longest) if self.abstained else ""
         return replace(self, text=text) if text else self
 
@@ -427,8 +431,8 @@ class RobustAnswer:
     def over_supporting(self) -> RobustAnswer:
         """The answer of which the items that `supporting` gives are all there is: `positions` are places among them."""
         places = {place: at for at, place in enumerate(self._cited_places)}
-        kept = (tuple(places[place] for place in group.positions if place in places) for group in self.groups)
-        return replace(self, groups=tuple(replace(g, positions=p) for g, p in zip(self.groups, kept, strict=True)))
+        kept = (tuple(places[place] for place in source.positions if place in places) for source in self.sources)
+        return replace(self, sources=tuple(replace(g, positions=p) for g, p in zip(self.sources, kept, strict=True)))
 
     @property
     def _cited_places(self) -> list[int]:
@@ -438,7 +442,7 @@ class RobustAnswer:
     def marked_text(self) -> str:
         """`text` with `[1]`, `[2]`, ... where the citations of these numbers support it, and a list of these.
 
-        The markers are placed by what the groups said alone, and none by the model. The radius does not cover them. A
+        The markers are placed by what the sources said alone, and none by the model. The radius does not cover them. A
         trusted answer has none.
         """
         return self.shown(markers=True, to="people")
@@ -452,18 +456,18 @@ class RobustAnswer:
 
     @property
     def whole(self) -> int:
-        """The number of groups."""
-        return len(self.groups)
+        """The number of sources."""
+        return len(self.sources)
 
     def account(self) -> list[tuple[str, str]]:
-        """What terminals and pages tell of the answer besides its groups: names and values, not yet made printable."""
+        """What terminals and pages tell of the answer besides its sources: names and values, not yet made printable."""
         told = [("Question", self.query), ("Answer", self.text)]
         if self.trusted is not None:
             told.append(("Trusted", _trusted_in_words(self.trusted, self.decided_by)))
-        if self.trusted is None or self.groups:
+        if self.trusted is None or self.sources:
             told.append(("Radius", f"{self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})"))
         noun = "passage" if self.radius_unit == "passages" else "source"
-        counted = f"{count_of(len(self.groups), noun)}, {count_of(self.model_calls, 'model call')}"
+        counted = f"{count_of(len(self.sources), noun)}, {count_of(self.model_calls, 'model call')}"
         told.append(("Method", f"{self.method}, {counted}"))
         told.append(("Model", repeats_in_words(self.determinism.model, self.determinism.why)))
         if self.determinism.scope != "every_run":
@@ -479,8 +483,8 @@ class RobustAnswer:
         ]
 
     def group_rows(self) -> list[tuple[str, ...]]:
-        """Each group as a row: number, passages, verdict, response, note."""
-        return [_row(group) for group in self.groups]
+        """Each source as a row: number, passages, verdict, response, note."""
+        return [_row(source) for source in self.sources]
 
     def explain(self) -> str:
         """A readable account for a terminal; hostile characters in responses are neutralised."""
@@ -490,7 +494,7 @@ class RobustAnswer:
             f"{name + ':':9} {_in_lines(text) if name == 'Answer' else printable(text, 600)}"
             for name, text in [*self.account(), *counted]
         ]
-        if self.groups:
+        if self.sources:
             header = ("no.", "source", "verdict", "reply", "note")
             lines += ["", table(header, self.group_rows(), limits=(5, 28, 9, 60, 48))]
         return "\n".join(lines)
@@ -518,7 +522,7 @@ def ask_report(
         "schema": ASK_SCHEMA,
         "model": model,
         "answer": answer.to_dict(),
-        "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
+        "passages": [{"id": p.id, "origin": p.origin, "text": p.text} for p in passages],
         "skipped": list(skipped),
     }
 
@@ -546,38 +550,38 @@ def _in_lines(text: str) -> str:
     return ("\n" + " " * 10).join(shown)
 
 
-def _row(group: GroupReport) -> tuple[str, ...]:
+def _row(source: SourceReport) -> tuple[str, ...]:
     notes = (
-        group.error,
-        group.note,
-        None if group.copy_of is None else f"copy of source {group.copy_of + 1}",
-        "passages cut to fit" if group.truncated else None,
+        source.error,
+        source.note,
+        None if source.copy_of is None else f"copy of source {source.copy_of + 1}",
+        "passages cut to fit" if source.truncated else None,
     )
-    status, said = group.status.replace("_", " "), "; ".join(filter(None, notes))
-    return str(group.index + 1), _names(group), status, group.response or "", said
+    status, said = source.status.replace("_", " "), "; ".join(filter(None, notes))
+    return str(source.index + 1), _names(source), status, source.response or "", said
 
 
 def _dissent(found: Dissent) -> str:
-    groups = ", ".join(str(index + 1) for index in found.groups[:10]) + (", ..." if len(found.groups) > 10 else "")
+    sources = ", ".join(str(index + 1) for index in found.sources[:10]) + (", ..." if len(found.sources) > 10 else "")
     named = printable(", ".join(found.origins), 60)
-    where = f"{named}; source{'s' * (len(found.groups) > 1)} {groups}"
+    where = f"{named}; source{'s' * (len(found.sources) > 1)} {sources}"
     return f"{printable(found.text, 100)} ({where}{'; unsure' * found.unsure})"
 
 
-def _sources(groups: Sequence[GroupReport]) -> tuple[str, ...]:
-    named = (name for g in groups for name in (g.origins or g.passage_ids or ("",)))
+def _sources(sources: Sequence[SourceReport]) -> tuple[str, ...]:
+    named = (name for g in sources for name in (g.origins or g.passage_ids or ("",)))
     return tuple(dict.fromkeys(named))
 
 
-def _are_unsure(groups: Sequence[GroupReport]) -> bool:
-    return all(group.status == "unsure" for group in groups)
+def _are_unsure(sources: Sequence[SourceReport]) -> bool:
+    return all(source.status == "unsure" for source in sources)
 
 
-def _words(group: GroupReport) -> str:
-    """Return a group's answer as people are shown it: in one line, without its links."""
-    text = " ".join((", ".join(group.words) or group.response or "").split())
+def _words(source: SourceReport) -> str:
+    """Return a source's answer as people are shown it: in one line, without its links."""
+    text = " ".join((", ".join(source.words) or source.response or "").split())
     return without_links(text[:LONGEST_SHOWN]) + "…" * (len(text) > LONGEST_SHOWN)
 
 
-def _names(of: GroupReport | Citation) -> str:
+def _names(of: SourceReport | Citation) -> str:
     return printable(", ".join(of.origins or of.passage_ids), 60)

@@ -1,7 +1,7 @@
 """Citations: the passages that an answer rests on, and the markers that name them in its text.
 
-Support for an answer is read off each group's own reply; a model is never asked for it, and what it writes like a
-marker is taken out. The radius is about the answer's text: a replaced group may well change who is cited.
+Support for an answer is read off each source's own reply; a model is never asked for it, and what it writes like a
+marker is taken out. The radius is about the answer's text: a replaced source may well change who is cited.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _SCHEME = re.compile(r"\A[a-z][a-z0-9+.-]{0,20}://", re.I)  # without it, nothin
 
 @dataclass(frozen=True)
 class Citation:
-    """One group that supports the answer: its number (from 1) in marked text, its index, and the passages' places.
+    """One source that supports the answer: its number (from 1) in marked text, its index, and the passages' places.
 
     Without an index it stands for all trusted passages, which were read together. `positions` are places (0-based)
-    among the passages that the defence was given; `words` are what the group says.
+    among the passages that the defence was given; `words` are what the source says.
     """
 
     number: int
-    group: int | None
+    source: int | None
     passage_ids: tuple[str, ...]
     origins: tuple[str, ...]
     positions: tuple[int, ...]
@@ -50,9 +50,9 @@ def listed(citations: Sequence[Citation]) -> str:
 
 
 def marked_text(text: str, citations: Sequence[Citation]) -> str:
-    """The text with `[1]` after the last mention of what each cited group says, or at its end.
+    """The text with `[1]` after the last mention of what each cited source says, or at its end.
 
-    What lies within something longer that the group says is not marked apart.
+    What lies within something longer that the source says is not marked apart.
     """
     text, rest = _MARKER.sub("", text[:_LONGEST_TEXT]), _MARKER.sub("", text[_LONGEST_TEXT:])
     numbers: dict[int, list[int]] = {}

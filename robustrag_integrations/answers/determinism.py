@@ -53,7 +53,7 @@ def checked_samples(samples: bool | None) -> bool | None:
 
 @dataclass(frozen=True)
 class Promise:
-    """What no replacement of `radius` groups changes in a run whose groups drew at random.
+    """What no replacement of `radius` sources changes in a run whose sources drew at random.
 
     `fixed` follows "replacing any 2 of 10 sources cannot change", `given` says with what held fixed, `remark` is a
     further clause. The scope is `this_run` if the answer itself stays, `final_prompt` if only the last prompt does.
@@ -72,7 +72,7 @@ class Determinism:
     Attributes:
         model: the model's reproducibility: `deterministic`, `samples`, or `unknown`.
         why: the evidence for it.
-        scope: the reach of the radius: `every_run`; `this_run`, given what the other groups drew; `final_prompt`, what
+        scope: the reach of the radius: `every_run`; `this_run`, given what the other sources drew; `final_prompt`, what
             the last call of this run is asked, which draws on its own; or `nothing`, where nothing is promised.
         promise: the promise in words, for this answer.
     """
@@ -90,7 +90,7 @@ class Determinism:
         *,
         radius: int,
         whole: int,
-        unit: str = "groups",
+        unit: str = "sources",
         min_radius: int = 0,
     ) -> Determinism:
         """Combine what is known of a model with what a method promises; None promises nothing of a run that was drawn.

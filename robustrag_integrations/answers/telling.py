@@ -78,11 +78,11 @@ def _depths(paths: Collection[tuple[str, ...]]) -> Mapping[tuple[str, ...], int]
     while alike:
         depth += 1
         apart: dict[tuple[int, str | None], list[tuple[str, ...]]] = {}
-        for number, group in enumerate(alike):
-            for path in group:
+        for number, source in enumerate(alike):
+            for path in source:
                 apart.setdefault((number, path[-depth] if depth <= len(path) else None), []).append(path)
-        found |= {group[0]: min(depth, len(group[0])) for group in apart.values() if len(group) == 1}
-        alike = [group for group in apart.values() if len(group) > 1]
+        found |= {source[0]: min(depth, len(source[0])) for source in apart.values() if len(source) == 1}
+        alike = [source for source in apart.values() if len(source) > 1]
     return found
 
 

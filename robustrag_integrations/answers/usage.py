@@ -54,7 +54,7 @@ class Spending:
         silent: of the calls, how many did not tell the tokens of their prompt or of their reply; failed ones, too.
         total: tokens of all calls; a kind that some call did not tell is None.
         told: tokens of the calls that told.
-        shared: tokens of the calls that belong to no group: the final call, the question alone.
+        shared: tokens of the calls that belong to no source: the final call, the question alone.
     """
 
     calls: int = 0

@@ -6,8 +6,8 @@ answer, `look` at every prompt. Matching is a search for common substrings:
 - Texts and prompts are folded alike (`folded`): escapes of JSON are undone, runs of white space are one space.
 - Of every text the windows of 15 characters at each 16th place are indexed, so that any 30 characters that it shares
   with a prompt hold one of them whole. A window that stands in the prompt is extended to the longest common span.
-- A prompt is fine if one group's texts hold all spans: chunks of one file, one document that is repeated, boilerplate.
-  Else it is a finding. What stands in a released answer is no longer one group's text.
+- A prompt is fine if one source's texts hold all spans: chunks of one file, one document that is repeated, boilerplate.
+  Else it is a finding. What stands in a released answer is no longer one source's text.
 - What an answer tells people and `RobustAnswer.for_prompt` does not give (of one source, of sources that disagree, the
   list of sources' names) may be what an author wants, so that a prompt that holds any of it is a finding.
 - A prompt of ours is known by its run, never by its words. Its own pieces (passages or agreed words, question,
@@ -36,8 +36,8 @@ from robustrag_integrations.text.abstention import is_abstention
 
 _LOG = logging.getLogger(__name__)
 
-Group: TypeAlias = tuple[Literal["origin", "text", "answer"], Hashable]  # and the origin's key, or else the text
-Text: TypeAlias = tuple[Group, str]  # a retrieved text, or an answer for people, folded, with its group
+Source: TypeAlias = tuple[Literal["origin", "text", "answer"], Hashable]  # and the origin's key, or else the text
+Text: TypeAlias = tuple[Source, str]  # a retrieved text, or an answer for people, folded, with its source
 Span: TypeAlias = tuple[int, int]
 On: TypeAlias = Literal["log", "raise"]
 SHORTEST = 30  # characters of a text that are recognised
@@ -55,13 +55,13 @@ _SPACE = re.compile(r"\s+")
 
 
 class Audit:
-    """Records what was retrieved, and finds prompts that hold texts of two groups. Thread-safe.
+    """Records what was retrieved, and finds prompts that hold texts of two sources. Thread-safe.
 
     Args:
         on: the reaction to a finding, besides keeping it: `"log"` a warning, or `"raise"` an `UndefendedError`.
         fix: the code to write in place of an undefended component.
-        canaries: those of a check, which is strict: in prompts that are not ours, retrieved text of a single group is a
-            finding, too, and in any prompt a canary that is not isolated.
+        canaries: those of a check, which is strict: in prompts that are not ours, retrieved text of a single source is
+            a finding, too, and in any prompt a canary that is not isolated.
     """
 
     def __init__(self, on: On, fix: str, canaries: Canaries | None = None) -> None:
@@ -78,7 +78,7 @@ class Audit:
         self._lock = threading.RLock()
 
     def learn(self, passages: Iterable[Passage]) -> None:
-        """Register retrieved texts. Without an origin, each text is a group of its own."""
+        """Register retrieved texts. Without an origin, each text is a source of its own."""
         with self._lock:
             for passage in passages:
                 origin = passage.known_origin
@@ -146,11 +146,11 @@ class Audit:
                 self._earlier.append(prompt)
             passed = [*self._answers, *pieces]
             found = {
-                group: kept
-                for group, spans in self._spans(prompt).items()
+                source: kept
+                for source, spans in self._spans(prompt).items()
                 if (kept := {s for s in spans if not _stands_in(prompt[s[0] : s[1]], passed)})
             }
-            retrieved = {group: spans for group, spans in found.items() if group[0] != "answer"}
+            retrieved = {source: spans for source, spans in found.items() if source[0] != "answer"}
             quoted = [span for spans in retrieved.values() for span in spans]
             told = [text for text in self._for_people if text not in self._answers and _words_in(text, rest)]
             told += [
@@ -158,17 +158,17 @@ class Audit:
                 for g, spans in found.items()
                 if g[0] == "answer" and not all(_within(s, quoted) for s in spans)
             ]
-            groups = _mixed(retrieved) if own is None and self.canaries is None else list(retrieved)
-            origins = tuple(sorted({shown for (group, _), shown in self._texts.items() if group in groups}))
+            sources = _mixed(retrieved) if own is None and self.canaries is None else list(retrieved)
+            origins = tuple(sorted({shown for (source, _), shown in self._texts.items() if source in sources}))
         if told:
             problem = (
                 f"the prompt holds an answer of {len(told[0])} characters, or part of it, that is for people alone"
             )
             fix = f'pass on answer.for_prompt(), or have it made with reader="model": {self._fix}'
             self.add(Finding("answer-for-people", path, component, problem, fix))
-        if groups:
+        if sources:
             few = ", ".join(map(repr, origins[:5])) + (", ..." if len(origins) > 5 else "")
-            problem, fix = f"the prompt holds retrieved text of {count_of(len(groups), 'source')} ({few})", self._fix
+            problem, fix = f"the prompt holds retrieved text of {count_of(len(sources), 'source')} ({few})", self._fix
             if own is not None:
                 problem = f"besides what was isolated, the prompt holds retrieved text of {few}"
                 fix = "give documents as the isolated input alone, and none in the conversation"
@@ -200,9 +200,9 @@ class Audit:
                 if not self._index[window]:
                     del self._index[window]
 
-    def _spans(self, prompt: str) -> dict[Group, set[Span]]:
-        """Return the longest spans of a prompt that also stand in a text, by the text's group."""
-        found: dict[Group, set[Span]] = {}
+    def _spans(self, prompt: str) -> dict[Source, set[Span]]:
+        """Return the longest spans of a prompt that also stand in a text, by the text's source."""
+        found: dict[Source, set[Span]] = {}
         reached: dict[Text, int] = {}  # text to the end of its last span, within which no other begins
         for at in range(len(prompt) - _WINDOW + 1):
             ends: dict[Text, int] = {}
@@ -282,12 +282,12 @@ def _within(span: Span, others: Iterable[Span]) -> bool:
     return any(start <= span[0] and span[1] <= end for start, end in others)
 
 
-def _mixed(spans: dict[Group, set[Span]]) -> list[Group]:
-    """Return the groups that together cover all spans; none if a single group does."""
+def _mixed(spans: dict[Source, set[Span]]) -> list[Source]:
+    """Return the sources that together cover all spans; none if a single source does."""
     widest: list[Span] = []
     for span in sorted({s for found in spans.values() for s in found}, key=lambda s: (s[0], -s[1])):
         if not widest or span[1] > widest[-1][1]:
             widest.append(span)
     if any(found.issuperset(widest) for found in spans.values()):
         return []
-    return [group for group, found in spans.items() if not found.isdisjoint(widest)]
+    return [source for source, found in spans.items() if not found.isdisjoint(widest)]

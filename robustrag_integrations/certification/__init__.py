@@ -7,7 +7,7 @@ is what they share.
 
 from __future__ import annotations
 
-from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_group_cases
+from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_source_cases
 from robustrag_integrations.certification.result import Certification, PossibleResponse
 
-__all__ = ["AttackMode", "BenignCase", "Certification", "PossibleResponse", "benign_group_cases"]
+__all__ = ["AttackMode", "BenignCase", "Certification", "PossibleResponse", "benign_source_cases"]

@@ -1,7 +1,7 @@
-"""The benign groups that an attacker leaves untouched (paper, appendix "Generalizing to larger group sizes").
+"""The benign sources that an attacker leaves untouched (paper, appendix "Generalizing to larger group sizes").
 
 A list of retrieved passages has room for `top_k`. Nothing is ejected until it is full: an attacker who adds to a
-shorter list shifts passages into other groups, but removes none. In a list that is full, what is put in pushes the
+shorter list shifts passages into other sources, but removes none. In a list that is full, what is put in pushes the
 lowest-ranked benign passages out.
 """
 
@@ -20,7 +20,7 @@ from robustrag_integrations.grouping.passages import (
     GroupBy,
     Keys,
     Passage,
-    PassageGroup,
+    Source,
     as_passages,
     grouping_of,
     passage_keys,
@@ -31,47 +31,47 @@ MOST_CASES = 100_000
 _MOST_COMPARED = 3_000  # leaving out cases that others cover only saves time, and with more it would cost more
 
 _Ranks: TypeAlias = tuple[int, ...]
-_Split: TypeAlias = tuple[tuple[_Ranks, ...], int]  # the ranks in each untouched group; number of corrupted ones
+_Split: TypeAlias = tuple[tuple[_Ranks, ...], int]  # the ranks in each untouched source; number of corrupted ones
 
 
 @dataclass(frozen=True)
 class BenignCase:
-    """One possible outcome of an attack: the untouched groups, and m', how many others there are.
+    """One possible outcome of an attack: the untouched sources, and m', how many others there are.
 
-    `ranks` are, per group, those (0-based) of its passages in the clean retrieval.
+    `ranks` are, per source, those (0-based) of its passages in the clean retrieval.
     """
 
-    groups: tuple[PassageGroup, ...]
+    sources: tuple[Source, ...]
     ranks: tuple[_Ranks, ...]
     corrupted: int
 
     @property
     def total(self) -> int:
-        """m, all groups."""
-        return len(self.groups) + self.corrupted
+        """m, all sources."""
+        return len(self.sources) + self.corrupted
 
 
-def benign_group_cases(
+def benign_source_cases(
     passages: Iterable[str | Passage],
     corruption_size: int,
     *,
     attack: AttackMode = "injection",
-    group_size: int = 1,
+    passages_per_source: int = 1,
     by: GroupBy | None = None,
     top_k: int | None = None,
 ) -> tuple[BenignCase, ...]:
-    """Return all distinct sets of untouched groups, each with its number of corrupted ones (BenignGroupCases).
+    """Return all distinct sets of untouched sources, each with its number of corrupted ones (BenignSourceCases).
 
-    A case is left out when another one covers it: with fewer untouched groups and as many corrupted ones more, its
-    attacker can imitate the missing groups word for word. The attacker is taken to choose the origin or key of every
-    passage of theirs: each joins (and corrupts) a group, or stands for a new one. Only where no clean passage names an
-    origin, theirs are taken to name none either: each passage is a group.
+    A case is left out when another one covers it: with fewer untouched sources and as many corrupted ones more, its
+    attacker can imitate the missing sources word for word. The attacker is taken to choose the origin or key of every
+    passage of theirs: each joins (and corrupts) a source, or stands for a new one. Only where no clean passage names an
+    origin, theirs are taken to name none either: each passage is a source.
 
     Args:
         passages: the clean retrieval, best first.
         corruption_size: k', how many passages the attacker controls at most; 0 for no attacker.
         attack: `injection` adds passages anywhere; `modification` also removes as many of the attacker's choice.
-        group_size: omega.
+        passages_per_source: omega.
         by: the criterion by which passages are grouped (`isolate`).
         top_k: number of passages that the retrieval returns when it finds enough; None: as many as there are here.
 
@@ -79,33 +79,33 @@ def benign_group_cases(
         ValueError: an invalid argument, or there are more than 100,000 ways to attack.
     """
     items = as_passages(passages)
-    by = grouping_of(group_size, by)
+    by = grouping_of(passages_per_source, by)
     limit = check_attack(len(items), corruption_size, attack, top_k)
     keys = passage_keys(items, by)
     found: dict[tuple[_Ranks, ...], int] = {}
     tried = 0
     for kept, injected in _retrievals(len(items), corruption_size, attack, limit):
         if by == PASSAGE:
-            splits = _adjacent_groups(kept, injected, group_size)
+            splits = _adjacent_sources(kept, injected, passages_per_source)
         elif by in (ORIGIN, SITE):
-            splits = _origin_groups(kept, injected, keys)
+            splits = _origin_sources(kept, injected, keys)
         else:
-            splits = _keyed_groups(kept, injected, keys)
-        for groups, corrupted in splits:
+            splits = _keyed_sources(kept, injected, keys)
+        for sources, corrupted in splits:
             tried += 1
             if tried > MOST_CASES:
                 raise ValueError(
                     f"corruption_size={corruption_size} on {len(items)} passages can be placed in more than "
                     f"{MOST_CASES} ways; certify a smaller corruption_size or fewer passages"
                 )
-            found[groups] = max(found.get(groups, 0), corrupted)
+            found[sources] = max(found.get(sources, 0), corrupted)
     return tuple(
         BenignCase(
-            tuple(PassageGroup(i, tuple(items[rank] for rank in ranks)) for i, ranks in enumerate(groups)),
-            groups,
-            found[groups],
+            tuple(Source(i, tuple(items[rank] for rank in ranks)) for i, ranks in enumerate(sources)),
+            sources,
+            found[sources],
         )
-        for groups in _uncovered(found)
+        for sources in _uncovered(found)
     )
 
 
@@ -146,10 +146,10 @@ def _retrievals(count: int, size: int, attack: AttackMode, limit: int) -> Iterat
                 yield left[: length - injected], injected
 
 
-def _adjacent_groups(kept: _Ranks, injected: int, size: int) -> Iterator[_Split]:
-    """Untouched groups for every number of corrupted passages in every group.
+def _adjacent_sources(kept: _Ranks, injected: int, size: int) -> Iterator[_Split]:
+    """Untouched sources for every number of corrupted passages in every source.
 
-    Where in its group a corrupted passage stands makes no difference to the other groups.
+    Where in its source a corrupted passage stands makes no difference to the other sources.
     """
     length = len(kept) + injected
     if size == 1:
@@ -165,39 +165,39 @@ def _filled(kept: _Ranks, injected: int, rooms: Sequence[int]) -> Iterator[_Spli
     room, others = rooms[0], rooms[1:]
     for here in range(max(0, injected - sum(others)), min(room, injected) + 1):
         benign, rest = kept[: room - here], kept[room - here :]
-        for groups, corrupted in _filled(rest, injected - here, others):
-            yield (groups, corrupted + 1) if here else ((benign, *groups), corrupted)
+        for sources, corrupted in _filled(rest, injected - here, others):
+            yield (sources, corrupted + 1) if here else ((benign, *sources), corrupted)
 
 
-def _keyed_groups(kept: _Ranks, injected: int, keys: Keys) -> Iterator[_Split]:
-    """Untouched groups for every choice of groups that the attacker's passages join; the others are new groups."""
+def _keyed_sources(kept: _Ranks, injected: int, keys: Keys) -> Iterator[_Split]:
+    """Untouched sources for every choice of sources that the attacker's passages join; the others are new sources."""
     grouped: dict[int, _Ranks] = {}
     for rank in kept:
         grouped[keys.places[rank]] = (*grouped.get(keys.places[rank], ()), rank)
-    groups = list(grouped.values())
-    for joined in range(min(injected, len(groups)) + 1):
-        for hit in combinations(range(len(groups)), joined):
-            yield tuple(g for i, g in enumerate(groups) if i not in hit), injected
+    sources = list(grouped.values())
+    for joined in range(min(injected, len(sources)) + 1):
+        for hit in combinations(range(len(sources)), joined):
+            yield tuple(g for i, g in enumerate(sources) if i not in hit), injected
 
 
-def _origin_groups(kept: _Ranks, injected: int, keys: Keys) -> Iterator[_Split]:
-    """`_keyed_groups` where passages without an origin share a group only as long as another one has an origin."""
+def _origin_sources(kept: _Ranks, injected: int, keys: Keys) -> Iterator[_Split]:
+    """`_keyed_sources` where passages without an origin share a source only as long as another one has an origin."""
     alone = all(keys.missing[rank] is not None for rank in kept)
     known = not all(keys.missing)
     if alone:  # and the attacker's passages name no origin
-        yield from _adjacent_groups(kept, injected, 1)
+        yield from _adjacent_sources(kept, injected, 1)
     if not alone or (known and injected):
-        yield from _keyed_groups(kept, injected, keys)
+        yield from _keyed_sources(kept, injected, keys)
 
 
 def _uncovered(found: dict[tuple[_Ranks, ...], int]) -> list[tuple[_Ranks, ...]]:
-    """The cases that no other case covers, most groups first."""
-    ordered = sorted(found, key=lambda groups: (-len(groups), groups))
+    """The cases that no other case covers, most sources first."""
+    ordered = sorted(found, key=lambda sources: (-len(sources), sources))
     if len(ordered) > _MOST_COMPARED:
         return ordered
-    held = {groups: frozenset(groups) for groups in ordered}
+    held = {sources: frozenset(sources) for sources in ordered}
 
-    def covers(other: tuple[_Ranks, ...], groups: tuple[_Ranks, ...]) -> bool:
-        return held[other] < held[groups] and found[other] - found[groups] >= len(groups) - len(other)
+    def covers(other: tuple[_Ranks, ...], sources: tuple[_Ranks, ...]) -> bool:
+        return held[other] < held[sources] and found[other] - found[sources] >= len(sources) - len(other)
 
-    return [groups for groups in ordered if not any(covers(other, groups) for other in ordered)]
+    return [sources for sources in ordered if not any(covers(other, sources) for other in ordered)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_group_cases, check_size
+from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_source_cases, check_size
 from robustrag_integrations.certification.result import Certification, PossibleResponse
 from robustrag_integrations.grouping.passages import PASSAGE, GroupBy, Passage, grouping_of, isolate
 from robustrag_integrations.grouping.warnings import keyless_warnings
@@ -39,7 +39,7 @@ class Question:
     metric: str
     sizes: tuple[int, ...]
     attack: AttackMode = "injection"
-    group_size: int = 1
+    passages_per_source: int = 1
     group_by: GroupBy | None = None
     top_k: int | None = None
     max_model_calls: int = 1000
@@ -50,13 +50,18 @@ class Question:
         if not self.sizes:
             raise ValueError("no corruption size was given; name at least one, such as corruption_size=1")
         check_at_least(1, max_model_calls=self.max_model_calls)
-        object.__setattr__(self, "group_by", grouping_of(self.group_size, self.group_by))
+        object.__setattr__(self, "group_by", grouping_of(self.passages_per_source, self.group_by))
         object.__setattr__(self, "sizes", tuple(sorted(set(self.sizes))))
 
     def cases(self, size: int) -> tuple[BenignCase, ...]:
-        """Return the sets of untouched groups that an attacker of this size may leave."""
-        return benign_group_cases(
-            self.passages, size, attack=self.attack, group_size=self.group_size, by=self.group_by, top_k=self.top_k
+        """Return the sets of untouched sources that an attacker of this size may leave."""
+        return benign_source_cases(
+            self.passages,
+            size,
+            attack=self.attack,
+            passages_per_source=self.passages_per_source,
+            by=self.group_by,
+            top_k=self.top_k,
         )
 
     @property
@@ -123,7 +128,7 @@ class Findings:
     ) -> Certification:
         """Return the certificate."""
         setup = {
-            "group_size": question.group_size,
+            "passages_per_source": question.passages_per_source,
             "group_by": str(question.group_by),
             "passages": len(question.passages),
             "top_k": question.top_k if question.top_k is not None else len(question.passages),

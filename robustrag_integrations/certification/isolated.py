@@ -1,4 +1,4 @@
-"""Calls about the untouched groups of every case, once each, as inference would make them."""
+"""Calls about the untouched sources of every case, once each, as inference would make them."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from robustrag_integrations.certification.findings import (
     Question,
     smaller_size_fails,
 )
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Found, Quorum, Reading, read_replies, truncation_warnings
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.replies.reading import reply_warnings
 from robustrag_integrations.text.prompts import Prompt
 
-NOTHING = PassageGroup(0, ())  # stands for a corrupted group where a batch must have as many rows as at inference
+NOTHING = Source(0, ())  # stands for a corrupted source where a batch must have as many rows as at inference
 
-# A group's place: groups in all where batches matter, else 0; and the ranks of its passages.
+# A source's place: sources in all where batches matter, else 0; and the ranks of its passages.
 Place: TypeAlias = tuple[int, tuple[int, ...]]
-PromptsOf: TypeAlias = Callable[[Sequence[PassageGroup]], Sequence[Prompt]]
-# Adds what can be answered next to one case's untouched groups to the findings; the number is the case's.
+PromptsOf: TypeAlias = Callable[[Sequence[Source]], Sequence[Prompt]]
+# Adds what can be answered next to one case's untouched sources to the findings; the number is the case's.
 CertifyCase: TypeAlias = Callable[[Findings, int, BenignCase, Sequence[Reading[Any]], Ledger], Asking[None]]
 
 
 class Unbounded(Exception):
-    """Raised when corrupted groups alone can cause any text; the message says what they can do."""
+    """Raised when corrupted sources alone can cause any text; the message says what they can do."""
 
 
 class TooManyTexts(Exception):
@@ -41,7 +41,7 @@ class TooManyTexts(Exception):
 
 
 def without_calls(possible: Callable[[Sequence[Reading[Any]], BenignCase, Findings], Mapping[str, str]]) -> CertifyCase:
-    """Return the step of a method whose possible texts follow from what the untouched groups say, without a model call.
+    """Return the step of a method whose possible texts follow from what untouched sources say, without a model call.
 
     `possible` gives each text with its cause in words, and may show evidence in the findings.
     """
@@ -75,7 +75,7 @@ def certify_sizes(
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first; a size that fails settles the larger ones.
 
-    With `same_batches`, as many groups are asked in one batch as inference does, the last ones filled up.
+    With `same_batches`, as many sources are asked in one batch as inference does, the last ones filled up.
     """
     sizes = [Findings(size, question.cases(size)) for size in question.sizes]
     ledger = Ledger(question.max_model_calls)
@@ -84,7 +84,7 @@ def certify_sizes(
         return [(case.total if same_batches else 0, ranks) for ranks in case.ranks]
 
     wanted = [
-        {place: group for case in found.cases for place, group in zip(places(case), case.groups, strict=True)}
+        {place: source for case in found.cases for place, source in zip(places(case), case.sources, strict=True)}
         for found in sizes
     ]
     readings = yield from _ask(sizes, wanted, prompts_of, read, ledger)
@@ -99,7 +99,7 @@ def certify_sizes(
         for number, case in enumerate(found.cases):
             if found.done:
                 break
-            if not case.groups:
+            if not case.sources:
                 found.open_ended(NOTHING_BENIGN)
                 continue
             own = [readings[place] for place in places(case)]
@@ -115,26 +115,26 @@ def certify_sizes(
 
 def _ask(
     sizes: Sequence[Findings],
-    wanted: Sequence[Mapping[Place, PassageGroup]],
+    wanted: Sequence[Mapping[Place, Source]],
     prompts_of: PromptsOf,
     read: Callable[[Response], Reading[Found]],
     ledger: Ledger,
 ) -> Asking[dict[Place, Reading[Found]]]:
-    """Ask every untouched group of every case, and read the responses; sizes that exceed the limit are given up."""
-    asked: dict[Place, PassageGroup] = {}
+    """Ask every untouched source of every case, and read the responses; sizes that exceed the limit are given up."""
+    asked: dict[Place, Source] = {}
     replies: list[Response] = []
-    for found, groups in zip(sizes, wanted, strict=True):
-        for total in dict.fromkeys(total for total, _ in groups):
-            new = [place for place in groups if place[0] == total and place not in asked]
+    for found, sources in zip(sizes, wanted, strict=True):
+        for total in dict.fromkeys(total for total, _ in sources):
+            new = [place for place in sources if place[0] == total and place not in asked]
             if len(new) > ledger.left:
                 found.give_up(f"{len(new):,} more to ask, and {count_of(ledger.left, 'model call')} left")
                 break
             size = total or len(new) or 1
             for start in range(0, len(new), size):
-                batch = [groups[place] for place in new[start : start + size]]
+                batch = [sources[place] for place in new[start : start + size]]
                 filled = batch + [NOTHING] * (total - len(batch) if total else 0)
                 answers: Sequence[Response] = yield Ask(tuple(prompts_of(filled)), "isolated")
                 ledger.spent += len(filled)
                 replies += answers[: len(batch)]
-            asked.update((place, groups[place]) for place in new)
+            asked.update((place, sources[place]) for place in new)
     return dict(zip(asked, read_replies(list(asked.values()), replies, read), strict=True))

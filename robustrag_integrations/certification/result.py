@@ -40,7 +40,7 @@ class Certification:
         unbounded: True if the attacker can cause responses without limit, since they alone decide a keyword, a token,
             or everything.
         stopped: why R is not complete; None when it is.
-        cases: number of cases of untouched groups.
+        cases: number of cases of untouched sources.
         model_calls: the calls spent until this was decided, shared by all sizes that were certified together: prompts,
             those that fill up a batch included; for decoding, prefixes scored, all rows together, once each.
         settings: the defence's settings and the retrieval's, JSON-safe; the extractor's fingerprint among them.

@@ -84,11 +84,11 @@ def run(args: argparse.Namespace) -> int:
         show_json(ask_report(asked.model.description, answer, passages, skipped))
     else:
         print(answer.explain())
-        said = [group.response for group in answer.groups if group.response and group.status in ANSWERING]
+        said = [source.response for source in answer.sources if source.response and source.status in ANSWERING]
         if answer.abstained and asked.task is None and (task := fitting_task(args.question, said)):
             gave = "several items each" if task == "list" else "sentences"
             complain(f"note: sources gave {gave} rather than a short answer: try --task {task}")
-    if asked.rules.by != PASSAGE and len(answer.groups) == 1 < len(list(found)) and asked.method in METHODS:
+    if asked.rules.by != PASSAGE and len(answer.sources) == 1 < len(list(found)) and asked.method in METHODS:
         complain(
             "note: all passages found share one vote; --group-by passage gives a vote to each, where they have "
             "different authors, and origin to each file or page"

@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
             "question": case.question,
             "answer": right,
             "target": case.incorrect,
-            "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
+            "passages": [{"id": p.id, "origin": p.origin, "text": p.text} for p in passages],
             "attacks": [asdict(attack) for attack in attacks],
             "results": [asdict(outcome) for outcome in outcomes],
             "summary": " ".join(told),
@@ -275,7 +275,7 @@ def demonstrate(
     clean: dict[str, RobustAnswer] = {}
     for attack in attacks:
         texts = enumerate(attack.planted, 1)
-        planted = [Passage(text, id=PLANTED, source=f"{PLANTED}-{n}.example") for n, text in texts]
+        planted = [Passage(text, id=PLANTED, origin=f"{PLANTED}-{n}.example") for n, text in texts]
         for name, defense in defenses.items():
             votes = name in METHODS and METHODS[name].takes_choices
             if name == TRUST:

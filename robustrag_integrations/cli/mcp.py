@@ -28,8 +28,8 @@ never a document or its name, nor what was outvoted.
 
 EPILOG = """\
 The tool gives the answer as text, and as structured content answer, abstained, withheld (what one
-source alone says is, unless --set allow_sole_source=true), decided_by, radius, groups, supporting
-(how many of these groups give the answer), holds_for and model. Let an agent act on an answer that
+source alone says is, unless --set allow_sole_source=true), decided_by, radius, sources, supporting
+(how many of these sources give the answer), holds_for and model. Let an agent act on an answer that
 "trusted" documents decided or whose radius is >= 1; --min-radius 1 gives it no other.
 
 examples:
@@ -99,7 +99,7 @@ def server_of(args: argparse.Namespace) -> MCPServer:
             "withheld": told.is_withheld,
             "decided_by": told.decided_by,
             "radius": told.radius,
-            "groups": len(answer.groups),
+            "sources": len(answer.sources),
             "supporting": len(told.citations),
             "holds_for": answer.determinism.scope,
             "model": documents.model.description,

@@ -182,7 +182,7 @@ def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method
     add_set(
         parser,
         "any other setting, such as alpha=0.3\n(may be repeated) of the defence or rule of votes, by its Python name: "
-        """min_support=3, min_groups=4, abstention="Not in our files.", stop_when_decided=true""",
+        """min_support=3, min_sources=4, abstention="Not in our files.", stop_when_decided=true""",
     )
     parser.set_defaults(methods=tuple(defenses))
 

@@ -87,5 +87,5 @@ def _documents(args: argparse.Namespace) -> tuple[Library, State]:
     folder = world_folder()
     case = next(asked_about(folder))
     library = Library(BM25Index(split(read_world(folder))), _FOUND, per_source=None)
-    rows = tuple(Row(p.text, p.source or "") for p in library.search(case.question))
+    rows = tuple(Row(p.text, p.origin or "") for p in library.search(case.question))
     return library, State(case.question, rows, answer=case.answers[0], target=case.incorrect or "")

@@ -1,17 +1,18 @@
 """The count of whole answers: most votes win, ties are told, and the radius of all that.
 
-    winner   the key that most groups give, given by `min_support` votes at least, by more than one in `one_in` of those
-             that answer, and if it begins with a verdict by more than all that begin with the opposite one together
+    winner   the key that most sources give, given by `min_support` votes at least, by more than one in `one_in` of
+             those that answer, and if it begins with a verdict by more than all that begin with the opposite one
+             together
     tied     the keys with most votes, `min_support` at least, where none of them wins: no answer
 
 Confidence never counts: a tie-break by confidence gives ties to attackers, whose replies are sure.
 
 **The radius.** The winner w stays ahead of a rival k, one that nobody has given yet among them, if the sum over all
-groups of [g says w] - [g says k] is above 0; for the strongest rival it is least. A replaced group takes back its term
-and adds at worst a vote for k, -1, so that the worst r groups are those with the largest loss (`linear_forms.py`), and
-no set of groups is enumerated. The winner keeps `min_support` votes if its votes less the replaced ones do; its share
-if the sum of one_in [g says w] - [g answers] stays above 0; its verdict if that of [g says w] - [g says the opposite]
-does. In both a replaced group adds at worst -1.
+sources of [g says w] - [g says k] is above 0; for the strongest rival it is least. A replaced source takes back its
+term and adds at worst a vote for k, -1, so that the worst r sources are those with the largest loss
+(`linear_forms.py`), and no set of sources is enumerated. The winner keeps `min_support` votes if its votes less the
+replaced ones do; its share if the sum of one_in [g says w] - [g answers] stays above 0; its verdict if that of [g says
+w] - [g says the opposite] does. In both a replaced source adds at worst -1.
 
 **The share.** Two votes of nine, where each of the others says something else, are no agreement: two planted passages
 have as many. On recorded replies a share of more than a quarter cut the attacker's answers at two planted passages from
@@ -35,7 +36,7 @@ import numpy as np
 from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
 
 Key = TypeVar("Key", bound=Hashable)
-_REPLACED = -1  # what a replaced group adds at worst: a vote for the rival
+_REPLACED = -1  # what a replaced source adds at worst: a vote for the rival
 _LOST_TIE = 0  # what a lead must be above
 
 
@@ -71,10 +72,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Count(Counted, Generic[Key]):
-    """The count of the groups' answers.
+    """The count of the sources' answers.
 
     Attributes:
-        keys: per group the key of its answer; None for one that abstained or failed, or may still say anything.
+        keys: per source the key of its answer; None for one that abstained or failed, or may still say anything.
         votes: the votes of each key, those with most first.
         tied: the keys that have most votes, `min_support` at least, where none of them wins.
     """
@@ -97,12 +98,12 @@ class Count(Counted, Generic[Key]):
         object.__setattr__(self, "tied", tied)
 
     @property
-    def groups(self) -> int:
-        """The number of groups."""
+    def sources(self) -> int:
+        """The number of sources."""
         return len(self.keys)
 
     def can_win(self, key: Key | None, more: int = 0) -> bool:
-        """True if a key (None: one that nobody gives, without a verdict) wins with so many further groups behind it."""
+        """True if a key (None: one that nobody gives, without a verdict) wins with so many more sources behind it."""
         own = None if key is None else self.rule.verdict(key)
         opposed = 0
         if own is not None:
@@ -145,13 +146,13 @@ class Count(Counted, Generic[Key]):
 def possible_winners(
     keys: Sequence[Key | None], rule: Rule, corrupted: int, known: Collection[Key] = ()
 ) -> tuple[set[Key], bool, bool]:
-    """Return what can be answered next to so many corrupted groups, which may say anything or abstain.
+    """Return what can be answered next to so many corrupted sources, which may say anything or abstain.
 
-    A key can win if it does with all corrupted groups behind it. `known` are further keys that a corrupted group may
+    A key can win if it does with all corrupted sources behind it. `known` are further keys that a corrupted source may
     give, where these are all that there are (options).
 
     Returns:
-        The keys that can win; whether there can be no winner; whether a key of the corrupted groups alone can win.
+        The keys that can win; whether there can be no winner; whether a key of the corrupted sources alone can win.
     """
     count = Count(tuple(keys), rule)
     if corrupted == 0 or count.holding(0, corrupted)[0]:

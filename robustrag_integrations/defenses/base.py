@@ -1,7 +1,7 @@
 """The front door of all defences: check the input, isolate, run the plan.
 
 1. `__init__` splits its arguments into vote rules (`VoteRules`) and settings of the method (`settings_type`).
-2. `plan` puts the passages into groups (`VoteRules.isolate`); `whole_plan` counts votes, runs the method's own
+2. `plan` puts the passages into sources (`VoteRules.isolate`); `whole_plan` counts votes, runs the method's own
    `plan_of` and adds what all answers have (`plans/finish.py`): every driver and framework runs it. `trusted_plan`
    reads trusted passages together before it (`defenses/trust.py`).
 3. `answer`, `aanswer`, `stream` and `astream` run it with a `Performer`; `certify` runs `certification_run`.
@@ -27,7 +27,7 @@ from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike, load_settings
 from robustrag_integrations.defenses.trust import Others, certificate_of_trust, trust_first
 from robustrag_integrations.defenses.voting.options import check_choices
-from robustrag_integrations.grouping.passages import Passage, PassageGroup, as_passages
+from robustrag_integrations.grouping.passages import Passage, Source, as_passages
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import PlanInput, check_query
@@ -63,8 +63,8 @@ class Defense(ABC):
     Attributes:
         settings_type: a frozen dataclass whose fields are its settings; it names the method.
         promise: the part of a run that the method's radius fixes if its model draws at random; None: nothing.
-        isolates: False for a baseline that shows passages together, of whose groups nothing is told.
-        decides_early: True if it can prove an answer before all groups have said something.
+        isolates: False for a baseline that shows passages together, of whose sources nothing is told.
+        decides_early: True if it can prove an answer before all sources have said something.
     """
 
     method: ClassVar[Method]
@@ -118,10 +118,10 @@ class Defense(ABC):
             return self.whole_plan(found(), self.settings)
         return self.trusted_plan(self._inputs(query, shelf_of(trusted), choices), self.settings, Others(found))
 
-    def _inputs(self, query: str, groups: tuple[PassageGroup, ...], choices: Choices) -> PlanInput:
+    def _inputs(self, query: str, sources: tuple[Source, ...], choices: Choices) -> PlanInput:
         return PlanInput(
             query,
-            groups,
+            sources,
             choices,
             self.rules,
             codec=getattr(self.model, "codec", None),
@@ -149,7 +149,7 @@ class Defense(ABC):
         Raises:
             TypeError, ValueError: bad input, named in the message.
             TrustedError: the trusted passages gave no answer that can be read (`when_trusted_fails`).
-            QuorumError: too many groups failed.
+            QuorumError: too many sources failed.
             ModelError: the final call failed.
         """
         return run(self.plan(query, passages, trusted=trusted, choices=choices), self._performer())
@@ -249,7 +249,7 @@ class Defense(ABC):
             tuple(references_of(reference)),
             metric_name(metric),
             tuple(sizes),
-            group_size=self.rules.group_size,
+            passages_per_source=self.rules.passages_per_source,
             group_by=self.rules.by,
             **options,
         )
@@ -258,7 +258,7 @@ class Defense(ABC):
             return found
         shelf = self._trusted_inputs(self._inputs(query, shelf_of(trusted), choices), self.settings)
         plan = certificate_of_trust(shelf, self.settings, question, found.plan)
-        count = sum(len(group.passages) for group in shelf.groups)
+        count = sum(len(source.passages) for source in shelf.sources)
         return replace(found, plan=plan, settings={**found.settings, "trusted": count})
 
     @abstractmethod
@@ -283,7 +283,7 @@ class Defense(ABC):
 
     @classmethod
     def trusted_plan(cls, inputs: PlanInput, settings: Any, others: Others) -> Plan:
-        """Return the plan of a question with trusted passages: the one group of `inputs`, or none."""
+        """Return the plan of a question with trusted passages: the one source of `inputs`, or none."""
         inputs = cls._trusted_inputs(inputs, settings)
         return trust_first(inputs, settings, cls._terms(settings), others, partial(cls.whole_plan, settings=settings))
 
@@ -315,10 +315,10 @@ class Defense(ABC):
     def _performer(self) -> Performer: ...
 
 
-def shelf_of(trusted: Passages) -> tuple[PassageGroup, ...]:
-    """Return trusted passages as one group, which is read together; none where none was found."""
+def shelf_of(trusted: Passages) -> tuple[Source, ...]:
+    """Return trusted passages as one source, which is read together; none where none was found."""
     passages = as_passages(trusted, "trusted")
-    return (PassageGroup(0, passages, ranks=tuple(range(len(passages)))),) if passages else ()
+    return (Source(0, passages, ranks=tuple(range(len(passages)))),) if passages else ()
 
 
 def _is_one(corruption_size: object) -> bool:

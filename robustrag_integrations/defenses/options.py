@@ -17,9 +17,9 @@ MethodName = Literal["consensus", "keyword", "decoding", "voting"]
 class VoteOptions(TypedDict, total=False):
     """The fields of `VoteRules` but for `group_by`; None stands for the default."""
 
-    group_size: int | None
+    passages_per_source: int | None
     copies: Copies | None
-    min_groups: int | None
+    min_sources: int | None
     min_radius: int | None
     below: Below | None
     stop_when_decided: bool | None

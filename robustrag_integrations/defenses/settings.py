@@ -59,7 +59,7 @@ class MethodSettings:
 
     @property
     def request(self) -> str:
-        """What is added to a prompt of the user's that is asked about one group; nothing where replies may be long."""
+        """What is added to a prompt of the user's that is asked about one source; nothing where replies may be long."""
         return ""
 
     def _set(self, **values: Any) -> None:
@@ -107,7 +107,7 @@ class ChoiceSettings(ReplySettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupSettings(ReplySettings):
+class SourceSettings(ReplySettings):
     """Settings of methods that answer although some calls failed, and may find no answer although sources give some."""
 
     disagreement: Literal["tell", "abstain"] = setting(
@@ -120,12 +120,12 @@ class GroupSettings(ReplySettings):
 
     @property
     def quorum_rule(self) -> Quorum:
-        """The number of groups that must have been asked with success."""
+        """The number of sources that must have been asked with success."""
         return Quorum(self.quorum)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AbstainingSettings(GroupSettings):
+class AbstainingSettings(SourceSettings):
     """Settings of methods that count what replies say, of which some abstain."""
 
     abstains: Abstention = setting(

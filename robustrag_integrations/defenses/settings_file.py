@@ -42,8 +42,8 @@ class SavedSettings:
     def under(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return settings and vote rules: those given win over the file's."""
         votes = dict(self.votes)
-        if given.keys() & {"group_by", "group_size"}:  # the two say one thing together
-            votes = {name: value for name, value in votes.items() if name not in ("group_by", "group_size")}
+        if given.keys() & {"group_by", "passages_per_source"}:  # the two say one thing together
+            votes = {name: value for name, value in votes.items() if name not in ("group_by", "passages_per_source")}
         if "stop_when_decided" in given:
             votes.pop("wave_size", None)
         return {**self.options, **votes, **given}
@@ -123,7 +123,7 @@ def _checked(given: Mapping[str, Any], name: str) -> SavedSettings:
         options = {"task": given["task"], **options}
     _check_settings(options, method)
     _check_votes(votes, method)
-    votes = {"group_by": PASSAGE, **votes} if votes.get("group_size", 1) != 1 else votes
+    votes = {"group_by": PASSAGE, **votes} if votes.get("passages_per_source", 1) != 1 else votes
     return SavedSettings(name, method.name, options, votes, retrieval.get("top_k"))
 
 

@@ -19,14 +19,14 @@ from typing import Any, Literal, cast
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError, TooFewVotesError, TrustedError
 from robustrag_integrations._util.redaction import in_one_line
-from robustrag_integrations.answers.answer import ANSWERING, Claim, GroupReport, RobustAnswer, TrustedReport
+from robustrag_integrations.answers.answer import ANSWERING, Claim, RobustAnswer, SourceReport, TrustedReport
 from robustrag_integrations.answers.determinism import Determinism
 from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
 from robustrag_integrations.defenses.consensus.items import items_of
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.voting.options import is_unclear, parse_option, shown_options
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import PlanInput, ask_final, truncation_warnings, unseen
 from robustrag_integrations.plans.finish import MethodTerms, SpendingBook, held_to_min_radius, link_warning
@@ -75,7 +75,7 @@ def trust_first(
     others: Others,
     ask_others: Callable[[PlanInput], Plan],
 ) -> Plan:
-    """Return the plan of a question whose trusted passages are the one group of `inputs`, or none.
+    """Return the plan of a question whose trusted passages are the one source of `inputs`, or none.
 
     Args:
         ask_others: the plan that asks the others, as without trusted passages.
@@ -128,25 +128,25 @@ def _holds_back(inputs: PlanInput) -> bool:
 
 def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
     """Ask about the trusted passages, and read the reply; what may be shown is, as it comes."""
-    group = inputs.groups[0] if inputs.groups else PassageGroup(0, ())
-    report = TrustedReport(tuple(p.id or "" for p in group.passages), group.origins)
-    if group.is_empty:
-        if settings.when_empty == "ask_others" and not group.passages:
+    source = inputs.sources[0] if inputs.sources else Source(0, ())
+    report = TrustedReport(tuple(p.id or "" for p in source.passages), source.origins)
+    if source.is_empty:
+        if settings.when_empty == "ask_others" and not source.passages:
             return _Heard(replace(report, status="empty"))
         lacks = (
             "they hold nothing to read"
-            if group.passages
+            if source.passages
             else "none was found. A search over documents that are there finds something, so look at its filter; where "
             "it has a threshold, when_empty='ask_others' asks the others"
         )
         return _Heard(replace(report, status="failed", error=lacks))
-    choices, values = inputs.choices, {"context": group.text, "query": inputs.query}
+    choices, values = inputs.choices, {"context": source.text, "query": inputs.query}
     if choices is not None:
-        values["choices"] = shown_options(choices, group.text, settings.prompts)
+        values["choices"] = shown_options(choices, source.text, settings.prompts)
     phrases = settings.phrases
     shown = choices is None and not _holds_back(inputs)
 
-    words = SharedWords(inputs.query, group.text) if settings.word_gate and choices is None else None
+    words = SharedWords(inputs.query, source.text) if settings.word_gate and choices is None else None
 
     def holds(text: str) -> bool:
         """True of what may be silence, or made up: a word that is not complete yet says nothing of that."""
@@ -210,7 +210,7 @@ def _own_answer(
     told = [*inputs.model_caveats(), *inputs.caveats, *truncation_warnings([shelf.truncated])]
     if answers and response is not None:
         told += filter(None, [response.note])
-        there = links_in("\n".join(p.text for group in inputs.groups for p in group.passages))
+        there = links_in("\n".join(p.text for source in inputs.sources for p in source.passages))
         if links := [link for link in links_in(text) if link not in there]:
             told.append(link_warning(links))
     if not inputs.accept_sampling and (caveat := known.caveat):
@@ -261,8 +261,8 @@ def _as_object(answer: RobustAnswer, settings: MethodSettings) -> Steps[RobustAn
 def _beside(answer: RobustAnswer, shelf: TrustedReport) -> RobustAnswer:
     """Return the others' answer with the report of the trusted passages, which come first where places are counted."""
     first = len(shelf.passage_ids)
-    groups = tuple(replace(g, positions=tuple(first + place for place in g.positions)) for g in answer.groups)
-    return replace(answer, trusted=shelf, groups=groups)
+    sources = tuple(replace(g, positions=tuple(first + place for place in g.positions)) for g in answer.sources)
+    return replace(answer, trusted=shelf, sources=sources)
 
 
 def _with_dissent(
@@ -286,8 +286,8 @@ def _with_dissent(
             raise
         return _unheard(answer, error)
     assert answer.trusted is not None  # noqa: S101 - a trusted answer
-    groups = tuple(_held_against(group, answer) for group in _beside(beside, answer.trusted).groups)
-    return replace(answer, groups=groups, model_calls=answer.model_calls + beside.model_calls)
+    sources = tuple(_held_against(source, answer) for source in _beside(beside, answer.trusted).sources)
+    return replace(answer, sources=sources, model_calls=answer.model_calls + beside.model_calls)
 
 
 def _unshown(request: Request) -> Request:
@@ -330,14 +330,14 @@ def _never_failing(others: Others) -> tuple[Callable[[], Any], Callable[[], Awai
     return find, afound
 
 
-def _held_against(group: GroupReport, answer: RobustAnswer) -> GroupReport:
-    """Return the report of a group that decides nothing: it supports the trusted answer, or differs."""
-    if group.status not in ANSWERING:
-        return group
-    own = group.choice if answer.choice is not None else _key(", ".join(group.words) or group.response or "")
+def _held_against(source: SourceReport, answer: RobustAnswer) -> SourceReport:
+    """Return the report of a source that decides nothing: it supports the trusted answer, or differs."""
+    if source.status not in ANSWERING:
+        return source
+    own = source.choice if answer.choice is not None else _key(", ".join(source.words) or source.response or "")
     same = own == (answer.choice if answer.choice is not None else _key(answer.text))
-    status = "supports" if same else "unsure" if group.status == "unsure" else "differs"
-    return replace(group, status=status)  # type: ignore[arg-type]
+    status = "supports" if same else "unsure" if source.status == "unsure" else "differs"
+    return replace(source, status=status)  # type: ignore[arg-type]
 
 
 def _key(text: str) -> str | None:

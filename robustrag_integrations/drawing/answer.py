@@ -1,4 +1,4 @@
-"""Draws an answer with each group's reply, the counts and what was outvoted; and a certificate with its worst case.
+"""Draws an answer with each source's reply, the counts and what was outvoted; and a certificate with its worst case.
 
 What is said in words they say themselves (`account()`), as on a terminal.
 """
@@ -13,12 +13,12 @@ from robustrag_integrations.drawing.elements import Element, h, table
 from robustrag_integrations.drawing.text import one_line, visible
 
 PASSAGE, RESPONSE = 1500, 800  # characters that are shown of each; a cut part says so
-GROUPS = 100
+SOURCES = 100
 _FACT, _COUNTS, _LONGEST_BAR, _RESPONSES = 600, 20, 40, 10
 
 
 def answer_parts(answer: Any, passages: Sequence[Mapping[str, Any]] | None = None) -> tuple[Element, ...]:
-    """Draw an answer, top to bottom: the text, the facts, the evidence, the groups.
+    """Draw an answer, top to bottom: the text, the facts, the evidence, the sources.
 
     Args:
         answer: a `RobustAnswer`.
@@ -29,7 +29,7 @@ def answer_parts(answer: Any, passages: Sequence[Mapping[str, Any]] | None = Non
     return (
         h("p", text, note, cls="given"),
         *account_parts(answer),
-        *_groups(answer, passages),
+        *_sources(answer, passages),
     )
 
 
@@ -72,8 +72,8 @@ def warnings(messages: Sequence[str]) -> tuple[Element, ...]:
 
 
 def passages_of(answer: Any, passages: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Return the passages of each group."""
-    return [[passages[place] for place in g.positions if place < len(passages)] for g in answer.groups]
+    """Return the passages of each source."""
+    return [[passages[place] for place in g.positions if place < len(passages)] for g in answer.sources]
 
 
 def _cell(status: str, planted: bool) -> Element:
@@ -81,7 +81,7 @@ def _cell(status: str, planted: bool) -> Element:
 
 
 def _counts(evidence: Mapping[str, Any]) -> tuple[Element, ...]:
-    """Draw a row per keyword or option, most frequent first, with a mark for each group; nothing without counts."""
+    """Draw a row per keyword or option, most frequent first, with a mark for each source; nothing without counts."""
     counts = sorted((evidence.get("counts") or {}).items(), key=lambda item: (-item[1], item[0]))
     if not counts:
         return ()
@@ -99,13 +99,13 @@ def _counts(evidence: Mapping[str, Any]) -> tuple[Element, ...]:
     return (table((), rows, caption, "counts"),)
 
 
-def _groups(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple[Element, ...]:
-    if not answer.groups:
+def _sources(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple[Element, ...]:
+    if not answer.sources:
         return ()
-    texts = [None] * len(answer.groups) if passages is None else passages_of(answer, passages)
+    texts = [None] * len(answer.sources) if passages is None else passages_of(answer, passages)
     rows = []
-    for group, (number, names, status, said, note), found in zip(
-        answer.groups[:GROUPS], answer.group_rows(), texts, strict=False
+    for source, (number, names, status, said, note), found in zip(
+        answer.sources[:SOURCES], answer.group_rows(), texts, strict=False
     ):
         planted = any(p.get("planted") for p in found or ())
         sources = [h("span", names, dir="auto", cls="source")] if found is None else map(_passage, found)
@@ -115,15 +115,15 @@ def _groups(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple[
                 "tr",
                 h("th", number, scope="row", cls="rank"),
                 h("td", *sources, cls="sources"),
-                h("td", _cell(group.status, planted), f" {status}", cls="verdict"),
+                h("td", _cell(source.status, planted), f" {status}", cls="verdict"),
                 h("td", h("p", visible(said, RESPONSE), cls="response", dir="auto"), cut, cls="said"),
                 h("td", visible(note, 300), cls="note"),
-                cls=f"is-{group.status}{' is-planted' * planted}",
+                cls=f"is-{source.status}{' is-planted' * planted}",
             )
         )
-    left = len(answer.groups) - len(rows)
+    left = len(answer.sources) - len(rows)
     caption = "Each source, in a prompt of its own" + (f"; {left:,} more not shown" if left else "")
-    return (table(("No.", "Source", "Verdict", "Reply", "Note"), rows, caption, "groups"),)
+    return (table(("No.", "Source", "Verdict", "Reply", "Note"), rows, caption, "sources"),)
 
 
 def _passage(passage: Mapping[str, Any]) -> Element:

@@ -2,7 +2,7 @@
 
 All of it is a function of one passage's metadata alone. Spellings that lead to the same page or file are one name.
 What a server or a file system may tell apart (the query, the path's letter case) stays apart: joining it would let the
-author of one page join the group of another.
+author of one page join the source of another.
 
 The owner of a page is read off its host, so the host is read as every URL library reads it, or not at all. It is cut
 off before anything is decoded (RFC 3986, 3.2), and nothing that is decoded later, from percent signs, full-width

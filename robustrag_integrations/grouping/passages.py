@@ -38,7 +38,7 @@ class Passage:
     Attributes:
         text: the text that the model reads. It is data: nothing in it is ever interpreted.
         id: a label that comes back in the answer; nothing is keyed by it.
-        source: the origin of the text (a URL, a file, an author), as an entry of `metadata` may say, too. Numbers and
+        origin: whose the text is (a URL, a file, an author), as an entry of `metadata` may say, too. Numbers and
             paths become str; NaN, an empty text and everything else (a list, a dict) become None.
         metadata: anything else; never shown to the model.
         document_id: a framework's name of the document that the text was cut from: its origin if nothing names one.
@@ -48,7 +48,7 @@ class Passage:
 
     text: str
     id: str | None = None
-    source: str | None = None
+    origin: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     document_id: str | None = None
     content: str | None = None
@@ -59,13 +59,13 @@ class Passage:
             raise TypeError(f"a passage's text must be a str, got {type(self.text).__name__}: {self.text!r:.60}")
         if not isinstance(self.metadata, Mapping):
             raise TypeError(f"a passage's metadata must be a mapping, got {type(self.metadata).__name__}")
-        for name, given in (("id", self.id), ("source", self.source), ("document_id", self.document_id)):
+        for name, given in (("id", self.id), ("origin", self.origin), ("document_id", self.document_id)):
             if given is not None:
                 object.__setattr__(self, name, label(given))
 
     @cached_property
     def known_origin(self) -> Origin | None:
-        """The party that controls the text: from `source` and `metadata`, else the text's document; None if unknown."""
+        """The party that controls the text: from `origin` and `metadata`, else the text's document; None if unknown."""
         if self._names:
             return self._names[0][1]
         return None if self.document_id is None else Origin(self.document_id, given=self.document_id, kind=ID)
@@ -77,33 +77,33 @@ class Passage:
         return (self._names[0], *others) if others else ()
 
     def named(self, field: str) -> Origin | None:
-        """Return the origin that this entry of the metadata names, if any; `source` is one of the entries."""
-        return next((origin for _, origin in entries_in(self._with_source, (field,))), None)
+        """Return the origin that this entry of the metadata names, if any; `source` is the given one's entry."""
+        return next((origin for _, origin in entries_in(self._entries, (field,))), None)
 
     @cached_property
     def _names(self) -> list[Named]:
-        return names_in(self._with_source, self.origin_entry)
+        return names_in(self._entries, self.origin_entry)
 
     @property
-    def _with_source(self) -> Mapping[str, Any]:
-        return self.metadata if self.source is None else {**self.metadata, "source": self.source}
+    def _entries(self) -> Mapping[str, Any]:
+        return self.metadata if self.origin is None else {**self.metadata, "source": self.origin}
 
 
 GroupBy = str | Callable[[Passage], Hashable]
 
 
 @dataclass(frozen=True)
-class PassageGroup:
+class Source:
     """Passages that share one isolated prompt: the unit of isolation and of corruption.
 
     Attributes:
-        index: the group's place (0-based), by its first passage.
+        index: the source's place (0-based), by its first passage.
         passages: in rank order.
-        keyless: why these passages have no key, one word each, in the group of those without one.
+        keyless: why these passages have no key, one word each, in the source of those without one.
         separator: the text between two passages.
         ranks: the places (0-based) of its passages among all that were given.
         key: the name that its passages share: of their origin, site or entry, or their key; None without one.
-        copy_of: the first group with the same content, where such groups have one vote.
+        copy_of: the first source with the same content, where such sources have one vote.
     """
 
     index: int
@@ -134,7 +134,7 @@ class PassageGroup:
 
     @cached_property
     def is_empty(self) -> bool:
-        """True if there is nothing to read: such a group abstains."""
+        """True if there is nothing to read: such a source abstains."""
         return all(is_blank(p.text) for p in self.passages)
 
 
@@ -178,68 +178,68 @@ def as_passages(passages: Iterable[str | Passage], name: str = "passages") -> tu
 
 
 def isolate(
-    passages: Iterable[str | Passage], group_size: int = 1, *, by: GroupBy | None = None
-) -> tuple[PassageGroup, ...]:
+    passages: Iterable[str | Passage], passages_per_source: int = 1, *, by: GroupBy | None = None
+) -> tuple[Source, ...]:
     """Cut the ranked passages into disjoint groups (IsoGroup).
 
     Args:
         passages: k passages, best first.
-        group_size: omega, how many adjacent passages share a group; m = ceil(k / omega).
-        by: the criterion that the passages of a group share, wherever they rank, so that one document cut into many
+        passages_per_source: omega, how many adjacent passages share a source; m = ceil(k / omega).
+        by: the criterion that the passages of a source share, wherever they rank, so that one document cut into many
             passages has one vote:
 
             - `"origin"` (default): the file, page or document that they are from (`Passage.known_origin`).
             - `"site"`: the registrable domain of their address, else their origin. Needs tldextract.
-            - `"passage"` (default with a `group_size` above 1): the paper's isolation, by rank alone.
+            - `"passage"` (default with a `passages_per_source` above 1): the paper's isolation, by rank alone.
             - any other text: this entry of their metadata, such as `"author"`.
             - a function from a `Passage` to a key: a text, a number, a date, or a tuple of these. Anything else is no
               key, as are None and NaN; where it raises, that passage has none.
 
-            Passages without an origin, entry or key share one group, since leaving it out must not gain votes; so do
+            Passages without an origin, entry or key share one source, since leaving it out must not gain votes; so do
             those of which only a framework's id of the document is known, beside others with an origin. Where no
-            passage at all has an origin or site (bare texts), each document or passage is a group instead.
+            passage at all has an origin or site (bare texts), each document or passage is a source instead.
 
     Returns:
-        The groups in order of their first passage; a group's `index` is its place in that order.
+        The sources in order of their first passage; a source's `index` is its place in that order.
 
     Raises:
         TypeError: a passage is not text.
-        ValueError: `group_size` is below 1, is not a whole number, or is combined with `by`; or `by` names an entry
-            that no passage has had in this process, or is a function that raises for every passage.
+        ValueError: `passages_per_source` is below 1, is not a whole number, or is combined with `by`; or `by` names an
+            entry that no passage has had in this process, or is a function that raises for every passage.
         ImportError: `"site"` without tldextract.
     """
-    return grouped(passages, group_size, grouping_of(group_size, by))
+    return grouped(passages, passages_per_source, grouping_of(passages_per_source, by))
 
 
-def grouped(passages: Iterable[str | Passage], group_size: int, by: GroupBy) -> tuple[PassageGroup, ...]:
+def grouped(passages: Iterable[str | Passage], passages_per_source: int, by: GroupBy) -> tuple[Source, ...]:
     """`isolate` by a checked criterion."""
     items = as_passages(passages)
     keys = passage_keys(items, by)
     members: dict[int, list[int]] = {}
     for rank, place in enumerate(keys.places):
-        members.setdefault(rank // group_size if by == PASSAGE else place, []).append(rank)
-    groups = []
+        members.setdefault(rank // passages_per_source if by == PASSAGE else place, []).append(rank)
+    sources = []
     for index, ranks in enumerate(members.values()):
         within = tuple(items[rank] for rank in ranks)
         reasons = tuple(reason for rank in ranks if (reason := keys.missing[rank]))
-        groups.append(PassageGroup(index, within, reasons, ranks=tuple(ranks), key=keys.keys[ranks[0]]))
-    return tuple(groups)
+        sources.append(Source(index, within, reasons, ranks=tuple(ranks), key=keys.keys[ranks[0]]))
+    return tuple(sources)
 
 
-def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
-    """Return the grouping criterion: `by`, and where that is None by origin, or with a group size by passage."""
-    check_at_least(1, group_size=group_size)
+def grouping_of(passages_per_source: int, by: GroupBy | None) -> GroupBy:
+    """Return the grouping criterion: `by`, and where that is None by origin, or with a source size by passage."""
+    check_at_least(1, passages_per_source=passages_per_source)
     if by is None:
-        return ORIGIN if group_size == 1 else PASSAGE
+        return ORIGIN if passages_per_source == 1 else PASSAGE
     if not callable(by) and (not isinstance(by, str) or not by.strip()):
         raise ValueError(
             f"group_by={by!r}: use 'origin', 'site', 'passage', the name of a metadata entry such as 'author', or a "
             "function from a Passage to a key"
         )
-    if group_size != 1 and by != PASSAGE:
+    if passages_per_source != 1 and by != PASSAGE:
         raise ValueError(
-            f"group_size={group_size} and group_by={by!r} exclude each other: adjacent passages share a group by rank "
-            "alone; leave one out"
+            f"passages_per_source={passages_per_source} and group_by={by!r} exclude each other: "
+            "adjacent passages share a source by rank alone; leave one out"
         )
     if by == SITE:
         site_extractor()
@@ -248,9 +248,9 @@ def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
 
 @dataclass(frozen=True)
 class Keys:
-    """The assignment of passages to groups, per passage.
+    """The assignment of passages to sources, per passage.
 
-    `places` is the number of its group, by first appearance; all without a key share one. `keys` is its key, None
+    `places` is the number of its source, by first appearance; all without a key share one. `keys` is its key, None
     without one, and `missing` then why (`None`, or the name of an exception).
     """
 
@@ -264,7 +264,7 @@ _ENTRIES_NAMED = 8
 
 
 def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
-    """Assign the passages to groups; a passage's key depends on that passage alone, and on whether any has an origin.
+    """Assign the passages to sources; a passage's key depends on that passage alone, and on whether any has an origin.
 
     Metadata is untrusted: a passage whose key cannot be made or used has none, and raises no error.
 

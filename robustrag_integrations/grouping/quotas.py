@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.grouping.warnings import FEW
 
 T = TypeVar("T")
@@ -92,18 +92,18 @@ def gather(
         return [items[rank] for rank in chosen], shortage
 
 
-def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) -> str | None:
+def few_sources_warning(sources: Sequence[Source], default: int, how: str) -> str | None:
     """Warn of an answer from too few sources to outvote a lie, or tell what the retriever reported.
 
     `default` is the number of passages that the framework's retrievers find unless told otherwise, `how` a way to tell.
     """
-    reported = (p.metadata.get(SHORTAGE) for group in groups for p in group.passages)
+    reported = (p.metadata.get(SHORTAGE) for source in sources for p in source.passages)
     if said := next((str(found) for found in reported if isinstance(found, Shortage)), None):
         return said
-    passages = sum(len(group.passages) for group in groups)
-    if not groups or (len(groups) >= FEW and passages > default):
+    passages = sum(len(source.passages) for source in sources)
+    if not sources or (len(sources) >= FEW and passages > default):
         return None
     return (
-        f"found {count_of(passages, 'passage')} of {count_of(len(groups), 'source')}; ask for 10 or more: {how}, or "
+        f"found {count_of(passages, 'passage')} of {count_of(len(sources), 'source')}; ask for 10 or more: {how}, or "
         "DiverseRetriever(retriever, sources=10)"
     )

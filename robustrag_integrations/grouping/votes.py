@@ -13,7 +13,7 @@ from robustrag_integrations.grouping.passages import (
     SITE,
     GroupBy,
     Passage,
-    PassageGroup,
+    Source,
     first_of_same,
     grouped,
     grouping_of,
@@ -31,17 +31,18 @@ _CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source", "group_by")
 class VoteRules:
     """The rules that turn passages into votes and say when there are too few. None stands for the default.
 
-    With `copies="one_vote"`, of groups with the same content that also answer the same, the first counts and the others
-    abstain. With `min_radius` nothing is streamed before the radius is known. With `stop_when_decided` the text stays
-    the same; the radius is what is proved by then. `below="raise"` raises TooFewVotesError in place of an abstention.
+    With `copies="one_vote"`, of sources with the same content that also answer the same, the first counts and the
+    others abstain. With `min_radius` nothing is streamed before the radius is known. With `stop_when_decided` the text
+    stays the same; the radius is what is proved by then. `below="raise"` raises TooFewVotesError in place of an
+    abstention.
     """
 
-    group_size: int = setting(1, "number of passages per group", least=1)
+    passages_per_source: int = setting(1, "number of passages per source", least=1)
     group_by: GroupBy | None = setting(
         None, "what has one vote: origin (a file or page), site, passage, or an entry of the metadata"
     )
     copies: Copies = setting("report", "sources with the same text: report them, or count those that answer alike once")
-    min_groups: int = setting(0, "abstain with fewer sources", least=0)
+    min_sources: int = setting(0, "abstain with fewer sources", least=0)
     min_radius: int = setting(0, "abstain below this radius", least=0)
     below: Below = setting("abstain", "in place of an answer that is worth too little: abstain, or raise")
     stop_when_decided: bool = setting(
@@ -61,7 +62,7 @@ class VoteRules:
     @cached_property
     def by(self) -> GroupBy:
         """`group_by`, or what it is by default."""
-        return grouping_of(self.group_size, self.group_by)
+        return grouping_of(self.passages_per_source, self.group_by)
 
     @property
     def given(self) -> dict[str, Any]:
@@ -73,28 +74,28 @@ class VoteRules:
         if self.wave_size is not None and not self.stop_when_decided:
             raise ValueError(f"wave_size={self.wave_size!r} requires stop_when_decided=True")
 
-    def unit_of(self, groups: Sequence[PassageGroup]) -> str:
+    def unit_of(self, sources: Sequence[Source]) -> str:
         """Return the unit of the radius; `passages` where no passage names its origin."""
-        by_origin = self.by in (ORIGIN, SITE) and groups
-        return "passages" if by_origin and not any(is_named(p) for g in groups for p in g.passages) else "groups"
+        by_origin = self.by in (ORIGIN, SITE) and sources
+        return "passages" if by_origin and not any(is_named(p) for g in sources for p in g.passages) else "sources"
 
-    def isolate(self, passages: Iterable[str | Passage]) -> tuple[PassageGroup, ...]:
-        """Return the passages' groups, before copies."""
-        return grouped(passages, self.group_size, self.by)
+    def isolate(self, passages: Iterable[str | Passage]) -> tuple[Source, ...]:
+        """Return the passages' sources, before copies."""
+        return grouped(passages, self.passages_per_source, self.by)
 
-    def with_copies(self, groups: tuple[PassageGroup, ...]) -> tuple[PassageGroup, ...]:
-        """Link each copy to the first group with its content; takes a second for five million characters."""
+    def with_copies(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
+        """Link each copy to the first source with its content; takes a second for five million characters."""
         if self.copies != "one_vote":
-            return groups
-        firsts = first_of_same([g.content for g in groups])
+            return sources
+        firsts = first_of_same([g.content for g in sources])
         return tuple(
-            g if first == g.index else replace(g, copy_of=first) for g, first in zip(groups, firsts, strict=True)
+            g if first == g.index else replace(g, copy_of=first) for g, first in zip(sources, firsts, strict=True)
         )
 
     @cached_property
     def named(self) -> dict[str, Any]:
         """The fields that differ from the defaults, JSON-safe, as answers name them."""
-        found = {name: v for name, v in self.given.items() if name not in ("group_size", "group_by", "below")}
+        found = {name: v for name, v in self.given.items() if name not in ("passages_per_source", "group_by", "below")}
         if self.by != ORIGIN:
             found["group_by"] = "function" if callable(self.by) else self.by
         return found

@@ -1,4 +1,4 @@
-"""Warnings about how an answer's groups came about."""
+"""Warnings about how an answer's sources came about."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from robustrag_integrations.grouping.passages import (
     SITE,
     GroupBy,
     Passage,
-    PassageGroup,
+    Source,
     first_of_same,
     is_blank,
 )
 
-FEW = 3  # groups: of two, neither can be outvoted
+FEW = 3  # sources: of two, neither can be outvoted
 
-_NAMED = 5  # groups that a warning names
+_NAMED = 5  # sources that a warning names
 
 
-def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
+def grouping_warnings(sources: Sequence[Source], by: GroupBy | None) -> list[str]:
     """Return the warnings; `by` is None if the criterion of the grouping is unknown."""
-    found = [*keyless_warnings(groups, by), *(_few_warnings(groups) if len(groups) < FEW else ())]
-    if blank := [passage for group in groups for passage in group.passages if is_blank(passage.text)]:
+    found = [*keyless_warnings(sources, by), *(_few_warnings(sources) if len(sources) < FEW else ())]
+    if blank := [passage for source in sources for passage in source.passages if is_blank(passage.text)]:
         named = "; ".join(o.given if (o := p.known_origin) else p.id or "?" for p in blank[:_NAMED])
         found.append(f"{count_of(len(blank), 'passage')} blank ({printable(named, 200)}): a scan without text?")
     if by != PASSAGE:
         found += [
             f"{count_of(len(g.passages), 'passage')} with addresses whose hosts URL libraries refuse or read in "
             f"different ways ({_named([g])}); they count as one source"
-            for g in groups
+            for g in sources
             if g.key == NO_HOST
         ]
-    if by in (None, PASSAGE) and (most := max((len(g.passages) for g in groups), default=1)) > 1:
+    if by in (None, PASSAGE) and (most := max((len(g.passages) for g in sources), default=1)) > 1:
         found.append(
-            f"groups of {most} adjacent passages: the radius is about replacing what is in a group; a passage put in "
+            f"sources of {most} adjacent passages: the radius is about replacing what is in a source; a passage put in "
             "shifts which passages share one, and one such passage may change the answer. certify() counts that"
         )
-    origins = [(g.index, p, o) for g in groups for p in g.passages if (o := p.known_origin) is not None]
+    origins = [(g.index, p, o) for g in sources for p in g.passages if (o := p.known_origin) is not None]
     if by in (ORIGIN, SITE):
         found += _contradiction_warnings([passage for _, passage, _ in origins])
     if by == ORIGIN:
-        found += _origin_warnings([(group, origin) for group, _, origin in origins])
-    return found + _copy_warnings(groups)
+        found += _origin_warnings([(source, origin) for source, _, origin in origins])
+    return found + _copy_warnings(sources)
 
 
 def _origin_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
-    """Warn of groups, given with their origins, that may be of one page or file."""
+    """Warn of sources, given with their origins, that may be of one page or file."""
     pages: dict[str, set[int]] = {}
-    for group, origin in origins:
-        pages.setdefault(origin.page if origin.host else "", set()).add(group)
+    for source, origin in origins:
+        pages.setdefault(origin.page if origin.host else "", set()).add(source)
     found = [
         f"sources {_listed(sorted(those))} are the page {printable(page, 60)} with other queries, with a vote each: "
         "who writes a page may choose what stands behind its '?'; group_by='site' gives a site one vote"
@@ -63,15 +63,15 @@ def _origin_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
         if page and len(those) > 1
     ][:_NAMED]
     named: dict[str, dict[str, tuple[int, str]]] = {}
-    for group, origin in origins:
+    for source, origin in origins:
         if origin.file_id is not None:
-            named.setdefault(origin.name, {}).setdefault(origin.file_id, (group, origin.given))
-    several = [files for files in named.values() if len({group for group, _ in files.values()}) > 1]
+            named.setdefault(origin.name, {}).setdefault(origin.file_id, (source, origin.given))
+    several = [files for files in named.values() if len({source for source, _ in files.values()}) > 1]
     for files in several[:_NAMED]:
         file_ids = printable(", ".join(list(files)[:_NAMED]), 200)
         (_, given), *_ = files.values()
         found.append(
-            f"sources {_listed(sorted(group for group, _ in files.values()))} are files of one name "
+            f"sources {_listed(sorted(source for source, _ in files.values()))} are files of one name "
             f"({printable(given, 60)}) and other file ids ({file_ids}), with a vote each"
         )
     if len(ids := {origin.name for _, origin in origins if origin.kind == ID}) > 1:
@@ -96,12 +96,12 @@ def _contradiction_warnings(passages: Sequence[Passage]) -> list[str]:
     ]
 
 
-def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
+def keyless_warnings(sources: Sequence[Source], by: GroupBy | None) -> list[str]:
     """Warn of passages that have no origin or key, with the reasons."""
-    reasons = Counter(reason for group in groups for reason in group.keyless)
+    reasons = Counter(reason for source in sources for reason in source.keyless)
     if not reasons:
         return []
-    total, missing = sum(len(group.passages) for group in groups), reasons.total()
+    total, missing = sum(len(source.passages) for source in sources), reasons.total()
     if by in (ORIGIN, SITE) and missing == total:
         return [
             f"none of the {total} passages names its origin (source, file_path, url, ...), so each counts as a source: "
@@ -113,33 +113,33 @@ def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list
     return [f"{missing} of {total} passages have no {what}; they count as one source"]
 
 
-def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
-    if not groups:
+def _few_warnings(sources: Sequence[Source]) -> list[str]:
+    if not sources:
         return ["there are no passages: nothing was retrieved, or a filter left nothing, and the answer abstains"]
-    if len(groups) > 1:
-        return ["only 2 sources: neither can be outvoted; retrieve from more sources, or set min_groups"]
-    passages = count_of(len(groups[0].passages), "passage")
-    return [f"one source ({_named(groups)}; {passages}) decides alone; retrieve from more sources, or set min_groups"]
+    if len(sources) > 1:
+        return ["only 2 sources: neither can be outvoted; retrieve from more sources, or set min_sources"]
+    passages = count_of(len(sources[0].passages), "passage")
+    return [f"one source ({_named(sources)}; {passages}) decides alone; retrieve from more sources, or set min_sources"]
 
 
-def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
-    texts = [p.text if p.content is None else p.content for g in groups for p in g.passages]
-    owners = [g.index for g in groups for _ in g.passages]
+def _copy_warnings(sources: Sequence[Source]) -> list[str]:
+    texts = [p.text if p.content is None else p.content for g in sources for p in g.passages]
+    owners = [g.index for g in sources for _ in g.passages]
     members: dict[int, set[int]] = {}  # by the first passage with a text
     for owner, text, first in zip(owners, texts, first_of_same(texts), strict=True):
         if text.strip():
             members.setdefault(first, set()).add(owner)
     same = [sorted(those) for those in members.values() if len(those) > 1]
     return [
-        f"sources {_listed(those)} hold the same text ({_named([groups[i] for i in those])}): several origins, one "
+        f"sources {_listed(those)} hold the same text ({_named([sources[i] for i in those])}): several origins, one "
         "author? copies='one_vote' counts those that answer alike once"
         for those in same[:_NAMED]
     ]
 
 
-def _named(groups: Sequence[PassageGroup]) -> str:
-    names = (", ".join(g.origins) or ", ".join(p.id or "?" for p in g.passages) for g in groups[:_NAMED])
-    return "; ".join(printable(name, 60) for name in names) + ("; ..." if len(groups) > _NAMED else "")
+def _named(sources: Sequence[Source]) -> str:
+    names = (", ".join(g.origins) or ", ".join(p.id or "?" for p in g.passages) for g in sources[:_NAMED])
+    return "; ".join(printable(name, 60) for name in names) + ("; ..." if len(sources) > _NAMED else "")
 
 
 def _listed(places: Sequence[int]) -> str:

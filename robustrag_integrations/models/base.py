@@ -110,14 +110,14 @@ class Model:
 class TextModel(Model, ABC):
     """A language model that turns prompts into text.
 
-    A failed prompt is a `Response` with an `error`, never an exception: one group's failure must not cost the answer.
+    A failed prompt is a `Response` with an `error`, never an exception: one source's failure must not cost the answer.
     """
 
     @abstractmethod
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer independent prompts; the result has their order.
 
-        `role` says what is in them: the passages of one group each, all trusted ones, or none (`final`).
+        `role` says what is in them: the passages of one source each, all trusted ones, or none (`final`).
         """
 
     @abstractmethod
@@ -224,16 +224,16 @@ class Distributions:
 
     Attributes:
         noise: bound on how far each probability may be from the one that inference computes with other content in the
-            other groups; 0.0 if they are equal, 1.0 if nothing is known. Certificates rely on it.
-        unlisted: per group, how far its probabilities together may exceed the stated ones, where the model gives only
+            other sources; 0.0 if they are equal, 1.0 if nothing is known. Certificates rely on it.
+        unlisted: per source, how far its probabilities together may exceed the stated ones, where the model gives only
             some of them (a top-K list); the others stand as 0. Empty: all are given.
     """
 
-    groups: NDArray[np.floating]  # [m, V], a row per group in the order of the prompts
+    sources: NDArray[np.floating]  # [m, V], a row per source in the order of the prompts
     no_retrieval: NDArray[np.floating]  # [V], for the prompt without passages
     noise: float = 0.0
     unlisted: tuple[float, ...] = ()
-    failures: tuple[str | None, ...] = ()  # per group, why it could not be asked (its row is 0); empty: none failed
+    failures: tuple[str | None, ...] = ()  # per source, why it could not be asked (its row is 0); empty: none failed
     spent: tuple[Usage, ...] = ()  # per row, the question alone last, of the session so far; empty: not counted
     calls: int = 0  # requests, or rows and steps in this process
     rounds: int | None = None  # of waiting for replies; None: one for each request of the plan
@@ -244,7 +244,7 @@ class Distributions:
 
     @property
     def moved(self) -> float:
-        """Bound on how far other groups' content may move a probability; 0 where each list is a request of its own."""
+        """Bound on how far other sources' content may move a probability; 0 where each list is a request of its own."""
         return 0.0 if self.unlisted else self.noise
 
 
@@ -262,11 +262,11 @@ class Opening:
 
     abstention: NDArray[np.floating]  # [m], the probability of the whole abstention string, every token of it
     distributions: Distributions  # of the first answer token
-    truncated: tuple[bool, ...]  # per group, whether its passages were cut to fit
+    truncated: tuple[bool, ...]  # per source, whether its passages were cut to fit
 
 
 class DecodingSession(ABC):
-    """One decoding run: all groups and the no-retrieval prompt, advanced by the same tokens."""
+    """One decoding run: all sources and the no-retrieval prompt, advanced by the same tokens."""
 
     opening: Opening
 

@@ -61,7 +61,7 @@ class _Tries:
 class CalledModel(TextModel):
     """A model that is asked prompt by prompt: within limits, again where that may help, and no longer than needed.
 
-    A call that fails is a `Response` with an error, and costs its own group alone.
+    A call that fails is a `Response` with an error, and costs its own source alone.
 
     Args:
         limits: the most calls under way, and their time; shared by all who call the client. Without a limit on their

@@ -206,7 +206,7 @@ class NamedModel:
 
     name: str
     base_url: str | None = None
-    max_context_tokens: int | None = None  # of the passages of a group
+    max_context_tokens: int | None = None  # of the passages of a source
     max_new_tokens: int | None = None
     dtype: str | None = None  # one of `DTYPES`
     max_concurrency: int | None = None

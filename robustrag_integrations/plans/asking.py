@@ -1,9 +1,9 @@
-"""The steps that all plans share: ask every group in isolation, count failures as abstentions, hold the quorum.
+"""The steps that all plans share: ask every source in isolation, count failures as abstentions, hold the quorum.
 
-1. `ask_groups` yields one `Ask` with a prompt per group (Algorithm 1, line 5); where early stopping is allowed, replies
-   may be missing once the answer is `decided`.
-2. `read_response` reads each reply for itself: whatever it makes a reader raise costs its own group alone.
-3. Too few successes raise `QuorumError`; of groups that share a text and a reply, the first one counts.
+1. `ask_sources` yields one `Ask` with a prompt per source (Algorithm 1, line 5); where early stopping is allowed,
+   replies may be missing once the answer is `decided`.
+2. `read_response` reads each reply for itself: whatever it makes a reader raise costs its own source alone.
+3. Too few successes raise `QuorumError`; of sources that share a text and a reply, the first one counts.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations._util.redaction import in_one_line, redacted
 from robustrag_integrations._util.words import some_of
-from robustrag_integrations.answers.answer import Dissent, GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import Dissent, RobustAnswer, SourceReport
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.answers.telling import shown_names
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import BLANK, Response, TokenCodec, Until
 from robustrag_integrations.plans.requests import Ask, Emit, Steps
@@ -53,7 +53,7 @@ class PlanInput:
     """
 
     query: str
-    groups: tuple[PassageGroup, ...]
+    sources: tuple[Source, ...]
     choices: Sequence[str] | None = None
     rules: VoteRules = field(default_factory=VoteRules)
     caveats: tuple[str, ...] = ()
@@ -86,27 +86,27 @@ def check_query(query: str) -> None:
 
 @dataclass(frozen=True)
 class Quorum:
-    """The quorum: the share of all groups whose calls must succeed."""
+    """The quorum: the share of all sources whose calls must succeed."""
 
     share: float = 0.5
 
-    def needed(self, groups: int) -> int:
-        """Return the smallest sufficient number of groups whose calls succeed; at least one."""
-        return max(1, math.ceil(self.share * groups - 1e-9)) if groups else 0
+    def needed(self, sources: int) -> int:
+        """Return the smallest sufficient number of sources whose calls succeed; at least one."""
+        return max(1, math.ceil(self.share * sources - 1e-9)) if sources else 0
 
     def can_be_missed(self, responses: Sequence[Response], corrupted: int) -> bool:
-        """Tell whether no answer comes at all when this many corrupted groups, besides those that responded, fail."""
+        """Tell whether no answer comes at all when this many corrupted sources, besides those that responded, fail."""
         return _succeeded(responses) < self.needed(len(responses) + corrupted)
 
 
 @dataclass(frozen=True)
 class Reading(Generic[Found]):
-    """The content read from one group's response: its keywords, say; None for an abstention, a failure or a copy.
+    """The content read from one source's response: its keywords, say; None for an abstention, a failure or a copy.
 
     Attributes:
         response: as it counts: a failure if it could not be read.
-        copy_of: the earlier group with the same text and the same reply, which counts for both.
-        is_open: True if it may still say anything: it was not waited for, or may be a copy of a group that was not.
+        copy_of: the earlier source with the same text and the same reply, which counts for both.
+        is_open: True if it may still say anything: it was not waited for, or may be a copy of a source that was not.
     """
 
     response: Response
@@ -121,35 +121,35 @@ class Reading(Generic[Found]):
 
 
 Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `counting/linear_forms.py`
-Count = Callable[[Sequence[Any], int], Outcome]  # what is found in each group, and how many may say anything yet
+Count = Callable[[Sequence[Any], int], Outcome]  # what is found in each source, and how many may say anything yet
 
 
 class Heard(Generic[Found]):
-    """What the groups said.
+    """What the sources said.
 
     Attributes:
-        may_stop: True if the groups need not be waited for once the answer is decided.
+        may_stop: True if the sources need not be waited for once the answer is decided.
         responses: as they count.
         found: what was found in each response; None for one that counts for nothing.
-        pending: the number of groups that may still say anything.
-        cut: the number of groups whose replies were cut, and do not count.
-        spare: the number of groups that can fail before the quorum is missed, and no answer comes at all; below 0 if it
-            is missed.
+        pending: the number of sources that may still say anything.
+        cut: the number of sources whose replies were cut, and do not count.
+        spare: the number of sources that can fail before the quorum is missed, and no answer comes at all; below 0 if
+            it is missed.
     """
 
     def __init__(
         self,
-        groups: tuple[PassageGroup, ...],
+        sources: tuple[Source, ...],
         readings: Sequence[Reading[Found]],
         quorum: Quorum = Quorum(),
         may_stop: bool = False,
     ) -> None:
-        self.groups, self.readings, self.quorum, self.may_stop = groups, readings, quorum, may_stop
+        self.sources, self.readings, self.quorum, self.may_stop = sources, readings, quorum, may_stop
         self.responses = [reading.response for reading in readings]
         self.found = [reading.found for reading in readings]
         self.pending = sum(reading.is_open for reading in readings)
         self.cut = sum(reading.is_cut for reading in readings)
-        self.spare = _succeeded(self.responses) - quorum.needed(len(groups))
+        self.spare = _succeeded(self.responses) - quorum.needed(len(sources))
 
     def radii(self, outcome: Outcome) -> tuple[int, int]:
         """The radii of an outcome and of its letters, of which neither outlives the quorum; -1 for what is open."""
@@ -158,11 +158,11 @@ class Heard(Generic[Found]):
             verbatim = outcome.radius(self.pending, verbatim=True)
         return min(radius, self.spare), min(radius, verbatim, self.spare)
 
-    def reports(self, said: Callable[[Any], Mapping[str, Any]]) -> tuple[GroupReport, ...]:
-        """One report per group; `said` gives its fields for what a group said."""
+    def reports(self, said: Callable[[Any], Mapping[str, Any]]) -> tuple[SourceReport, ...]:
+        """One report per source; `said` gives its fields for what a source said."""
         return tuple(
-            report(group, r.response, **(_unread(r) if r.found is None else said(r.found)))
-            for group, r in zip(self.groups, self.readings, strict=True)
+            report(source, r.response, **(_unread(r) if r.found is None else said(r.found)))
+            for source, r in zip(self.sources, self.readings, strict=True)
         )
 
 
@@ -175,10 +175,10 @@ def read_response(
     read: Callable[[str], Found | None],
     cut_replies: CutReplies = "abstain",
 ) -> Reading[Found]:
-    """Read one response's answer; whatever `read` raises over it makes its group fail, and no other.
+    """Read one response's answer; whatever `read` raises over it makes its source fail, and no other.
 
     A passage can be written so that a keyword extractor, say, raises on the response about it. That must cost its own
-    group alone. Interrupts and cancellations pass.
+    source alone. Interrupts and cancellations pass.
     """
     response = counted(response, cut_replies)
     if response.text is None or response.abstains:
@@ -193,13 +193,13 @@ def read_response(
 
 
 def read_replies(
-    groups: Sequence[PassageGroup], replies: Sequence[Response], read: Callable[[Response], Reading[Found]]
+    sources: Sequence[Source], replies: Sequence[Response], read: Callable[[Response], Reading[Found]]
 ) -> list[Reading[Found]]:
-    """Read each group's reply, equal ones once. A group with nothing to read abstains, whatever the reply."""
+    """Read each source's reply, equal ones once. A source with nothing to read abstains, whatever the reply."""
     known: dict[tuple[Response, Any], Reading[Found]] = {}
     readings = []
-    for group, response in zip(groups, replies, strict=True):
-        if group.is_empty and not response.skipped_reason and response != BLANK:
+    for source, response in zip(sources, replies, strict=True):
+        if source.is_empty and not response.skipped_reason and response != BLANK:
             readings.append(Reading[Found](Response("", abstains=True, usage=response.usage), None))
             continue
         same = (response, response.logprobs)
@@ -210,7 +210,7 @@ def read_replies(
     return readings
 
 
-def ask_groups(
+def ask_sources(
     inputs: PlanInput,
     prompts: Sequence[Prompt],
     read: Callable[[Response], Reading[Found]],
@@ -219,27 +219,27 @@ def ask_groups(
     *,
     by_letter: bool = False,
 ) -> Steps[Heard[Found]]:
-    """Ask every group its own prompt (paper, Algorithm 1, line 5), and read its reply.
+    """Ask every source its own prompt (paper, Algorithm 1, line 5), and read its reply.
 
-    A group with nothing to read abstains, whatever the model replies to its prompt. The prompt stays among the others,
+    A source with nothing to read abstains, whatever the model replies to its prompt. The prompt stays among the others,
     so that no passage decides how many there are: in one batch it is read; where each is a call, it makes none.
 
     Args:
-        count: counts what was found; None for a method that needs what all groups say.
-        by_letter: True if the answer shows a group's own words, so that copies must agree to the letter.
+        count: counts what was found; None for a method that needs what all sources say.
+        by_letter: True if the answer shows a source's own words, so that copies must agree to the letter.
 
     Raises:
-        QuorumError: too many groups failed. Those that were not waited for did not succeed.
+        QuorumError: too many sources failed. Those that were not waited for did not succeed.
     """
-    groups, rules = inputs.rules.with_copies(inputs.groups), inputs.rules
+    sources, rules = inputs.rules.with_copies(inputs.sources), inputs.rules
     may_stop = rules.stop_when_decided and count is not None
-    needed = quorum.needed(len(groups))
+    needed = quorum.needed(len(sources))
 
     def heard_in(replies: Sequence[Response]) -> Heard[Found]:
-        readings = read_replies(groups, replies, read)
+        readings = read_replies(sources, replies, read)
         if may_stop or rules.copies == "one_vote":
-            readings = _one_vote_each(groups, readings, by_letter)
-        return Heard(groups, readings, quorum, may_stop)
+            readings = _one_vote_each(sources, readings, by_letter)
+        return Heard(sources, readings, quorum, may_stop)
 
     def decided(replies: Sequence[Response]) -> bool:
         """True if the answer and its letters stay whatever the missing replies are, with a radius that is enough."""
@@ -252,44 +252,44 @@ def ask_groups(
 
     replies: Sequence[Response] = ()
     if prompts:
-        asked = tuple(replace(p, blank=True) if g.is_empty else p for p, g in zip(prompts, groups, strict=True))
+        asked = tuple(replace(p, blank=True) if g.is_empty else p for p, g in zip(prompts, sources, strict=True))
         until = Until(decided, rules.wave_size) if may_stop else None
         replies = yield Ask(asked, "isolated", until=until)
     heard = heard_in(replies)
     if heard.spare < 0:
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(heard.responses) if r.text is None}
-        reports = tuple(map(report, groups, heard.responses))
+        reports = tuple(map(report, sources, heard.responses))
         cause = next((r.cause for r in heard.responses if r.cause is not None), None)
-        error = QuorumError(needed + heard.spare, len(groups), needed, causes, reports)
+        error = QuorumError(needed + heard.spare, len(sources), needed, causes, reports)
         error.failed_alike = len({type(r.cause) for r in heard.responses if r != BLANK}) == 1 and cause is not None
         raise error from cause
     return heard
 
 
 def _one_vote_each(
-    groups: Sequence[PassageGroup], readings: Sequence[Reading[Found]], by_letter: bool
+    sources: Sequence[Source], readings: Sequence[Reading[Found]], by_letter: bool
 ) -> list[Reading[Found]]:
-    """Have each copy of an earlier group's text that says the same abstain (`VoteRules.copies`).
+    """Have each copy of an earlier source's text that says the same abstain (`VoteRules.copies`).
 
-    One that says something else counts: otherwise an attacker could silence a group by a copy of its text that the
+    One that says something else counts: otherwise an attacker could silence a source by a copy of its text that the
     model reads another way. docs/internals/proofs.md proves that the radius holds.
     """
-    copies = any(group.copy_of is not None for group in groups)
+    copies = any(source.copy_of is not None for source in sources)
     said: dict[tuple[int, Hashable, str | None], int] = {}
-    missing: dict[int, int] = {}  # text -> the group with it that was not waited for
+    missing: dict[int, int] = {}  # text -> the source with it that was not waited for
     counted = []
-    for group, reading in zip(groups, readings, strict=True):
-        text = group.index if group.copy_of is None else group.copy_of
+    for source, reading in zip(sources, readings, strict=True):
+        text = source.index if source.copy_of is None else source.copy_of
         if reading.response.skipped_reason is not None:
-            missing.setdefault(text, group.index)
+            missing.setdefault(text, source.index)
             reading = replace(reading, is_open=True)
         elif text in missing:
             note = f"it does not count: source {missing[text] + 1} has the same text, and was not waited for"
             reading = Reading(replace(reading.response, note=note), None, is_open=True)
         elif copies and reading.found is not None:
             letters = reading.response.text if by_letter else None
-            first = said.setdefault((text, cast(Hashable, reading.found), letters), group.index)
-            if first != group.index:
+            first = said.setdefault((text, cast(Hashable, reading.found), letters), source.index)
+            if first != source.index:
                 reading = replace(reading, found=None, copy_of=first)
         counted.append(reading)
     return counted
@@ -308,7 +308,7 @@ def ask_final(
     Args:
         shown: True if the answer is shown word for word.
         whole: True if it is shown once it is complete, not in pieces.
-        heard: what the groups said before, for the report of a failure.
+        heard: what the sources said before, for the report of a failure.
 
     Raises:
         ModelError: the call failed, or the answer was cut.
@@ -318,7 +318,7 @@ def ask_final(
         answer = final_answer(response, cut_replies)
     except ModelError as error:
         if heard is not None:
-            error.groups = tuple(map(report, heard.groups, heard.responses))
+            error.sources = tuple(map(report, heard.sources, heard.responses))
         raise
     if shown and (rest := unseen(response, answer)):
         yield Emit(rest)
@@ -333,8 +333,8 @@ def unseen(response: Response, answer: Response) -> str:
     return text[len(seen) :] if seen and text.startswith(seen) else text
 
 
-def report(group: PassageGroup, response: Response | None = None, /, **findings: Any) -> GroupReport:
-    """Build a group's report with its passages' names; it abstained or failed unless the findings say otherwise."""
+def report(source: Source, response: Response | None = None, /, **findings: Any) -> SourceReport:
+    """Build a source's report with its passages' names; it abstained or failed unless the findings say otherwise."""
     if response is not None:
         findings = {
             "response": response.text,
@@ -349,17 +349,17 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
             findings = {"status": "failed", "error": printable(redacted(response.error or "failed"), 300), **findings}
     if findings.get("copy_of") is not None:
         findings = {"status": "copy", **findings}
-    return GroupReport(
-        group.index,
-        tuple(p.id or "" for p in group.passages),
-        group.origins,
-        positions=group.ranks,
+    return SourceReport(
+        source.index,
+        tuple(p.id or "" for p in source.passages),
+        source.origins,
+        positions=source.ranks,
         **findings,
     )
 
 
 def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
-    """Warn of groups whose passages were cut to fit."""
+    """Warn of sources whose passages were cut to fit."""
     if not any(truncated):
         return []
     return [
@@ -381,7 +381,7 @@ def dissent_warnings(text: str, dissent: Sequence[Dissent], answering: int) -> l
 def _dissent_warning(dissent: Sequence[Dissent], answering: int, how: str) -> list[str]:
     if not dissent:
         return []
-    groups = sum(len(found.groups) for found in dissent)
+    sources = sum(len(found.sources) for found in dissent)
     names = shown_names(origin for found in dissent for origin in found.origins)
     told = (
         f"{printable(found.text, 60)!r} ({printable(', '.join(names[o] for o in found.origins), 60)}"
@@ -389,7 +389,7 @@ def _dissent_warning(dissent: Sequence[Dissent], answering: int, how: str) -> li
         for found in dissent
     )
     named = some_of(told, len(dissent), _MOST_NAMED)
-    return [f"{groups} of {answering} answering sources {'say' if groups != 1 else 'says'} {how}: {named}"]
+    return [f"{sources} of {answering} answering sources {'say' if sources != 1 else 'says'} {how}: {named}"]
 
 
 def _succeeded(responses: Sequence[Response]) -> int:

@@ -55,10 +55,10 @@ class Watch:
         if not isinstance(result, RobustAnswer):
             _LOG.info("%s: done in %.3f s", self.operation, seconds)
             return result
-        states = [group.status for group in result.groups]
+        states = [source.status for source in result.sources]
         said = {
             "method": result.method,
-            "groups": len(states),
+            "sources": len(states),
             "radius": result.radius,
             "abstained": result.abstained,
             "failed": states.count("failed"),

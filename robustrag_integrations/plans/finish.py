@@ -25,7 +25,7 @@ from robustrag_integrations.answers.determinism import Determinism, Promise
 from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.answers.telling import shown_names
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.models.base import BLANK, Distributions, Opening, Response
@@ -42,9 +42,9 @@ class Draft:
 
     Attributes:
         answer: its text, reports, evidence and own warnings (`PlanInput.answer`).
-        heard: what the groups said, asked in isolation; None for a method that asks otherwise.
+        heard: what the sources said, asked in isolation; None for a method that asks otherwise.
         outcome: what decides the radius; None where the answer's own stands.
-        truncated: per group whether its passages were cut to fit, where they were not asked by `ask_groups`.
+        truncated: per source whether its passages were cut to fit, where they were not asked by `ask_sources`.
         final: the final response, if the answer is one.
         withheld: the reason for giving an abstention in place of the answer.
     """
@@ -68,20 +68,19 @@ class MethodTerms:
 
 
 def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
-    """Run a method's plan to the whole answer; a `ModelError` has a report of an abstention and of every group.
+    """Run a method's plan to the whole answer; a `ModelError` has a report of an abstention and of every source.
 
     With `min_radius`, markers, an abstention's own text, or a model as the reader nothing is shown before the end, and
     the final call is not streamed. What the plan has not shown is shown at the end.
     """
-    rules, groups = inputs.rules, inputs.groups
+    rules, sources = inputs.rules, inputs.sources
     known: dict[str, Any] = {"method": terms.name, "settings": {**terms.settings, **rules.named}}
-    known["radius_unit"] = rules.unit_of(groups)
-    if len(groups) < rules.min_groups:
-        why = (
-            f"abstained: {count_of(len(groups), 'source')}, below min_groups={rules.min_groups}. Retrieve more sources"
-        )
-        warnings = (*inputs.model_caveats(), *inputs.caveats, *grouping_warnings(groups, rules.by), why)
-        answer = inputs.answer(None, groups=tuple(map(report, groups)), warnings=warnings, **known)
+    known["radius_unit"] = rules.unit_of(sources)
+    if len(sources) < rules.min_sources:
+        found = count_of(len(sources), "source")
+        why = f"abstained: {found}, below min_sources={rules.min_sources}. Retrieve more sources"
+        warnings = (*inputs.model_caveats(), *inputs.caveats, *grouping_warnings(sources, rules.by), why)
+        answer = inputs.answer(None, sources=tuple(map(report, sources)), warnings=warnings, **known)
         _refuse(rules, why, answer)
         yield Emit(answer.text)
         return answer
@@ -103,8 +102,8 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
         draft = yield from relayed(plan, relay)
     except ModelError as error:
         why = printable(f"no answer: {error}", 500)
-        calls = len(error.groups)
-        error.robustness = inputs.answer(None, groups=error.groups, warnings=(why,), model_calls=calls, **known)
+        calls = len(error.sources)
+        error.robustness = inputs.answer(None, sources=error.sources, warnings=(why,), model_calls=calls, **known)
         raise
     answer = finish(draft, inputs, terms, book)
     if not is_shown:
@@ -114,7 +113,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
 
 def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBook) -> RobustAnswer:
     """Return the answer of a draft; the module's docstring says what is added."""
-    rules, groups = inputs.rules, inputs.groups
+    rules, sources = inputs.rules, inputs.sources
     answer, heard = draft.answer, draft.heard
     responses = [*(heard.responses if heard else ()), *([draft.final] if draft.final else ())]
     evidence = answer.evidence
@@ -125,7 +124,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
         answer,
         method=terms.name,
         settings={**terms.settings, **rules.named},
-        radius_unit=rules.unit_of(groups),
+        radius_unit=rules.unit_of(sources),
         model_calls=answer.model_calls + book.asked,
         reasoning_chars=sum(response.reasoning_chars for response in responses),
         evidence=evidence,
@@ -135,7 +134,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
     if draft.withheld is not None:
         answer = answer.withheld(draft.withheld)
     answer = book.entered(answer)
-    if answer.sole_source is not None and len(answer.groups) > 1:
+    if answer.sole_source is not None and len(answer.sources) > 1:
         answer = _with_sole_source(answer)
     if not answer.abstained and terms.isolates:
         answer = _decided(answer, inputs)
@@ -144,7 +143,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
     known, doubts = inputs.repeats(), []
     if not inputs.accept_sampling and (caveat := known.caveat):
         doubts.append(f"{caveat}; what holds of this one is in determinism")
-    if links := unsupported_links(answer, groups):
+    if links := unsupported_links(answer, sources):
         doubts.append(link_warning(links))
     reach = Determinism.of(
         known,
@@ -172,7 +171,7 @@ def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str,
     final, responses = draft.final, [] if draft.heard is None else draft.heard.responses
     said = [*inputs.model_caveats(), *inputs.caveats]
     if terms.isolates:
-        said += grouping_warnings(inputs.groups, inputs.rules.by)
+        said += grouping_warnings(inputs.sources, inputs.rules.by)
         heard = sum(response.skipped_reason is None for response in responses)
         if heard < len(responses):
             said.append(
@@ -187,13 +186,13 @@ def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str,
 
 
 def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
-    statuses = Counter(group.status for group in answer.groups)
+    statuses = Counter(source.status for source in answer.sources)
     silent, copies = statuses["abstained"], statuses["copy"]
-    sole = next(group for group in answer.groups if group.status == "supports")
+    sole = next(source for source in answer.sources if source.status == "supports")
     said = f"rests on {', '.join(shown_names(sole.origins or sole.passage_ids).values())} alone"
     if silent:
         said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent"
-        said += ", none contradicts" * (silent + copies == len(answer.groups) - 1)
+        said += ", none contradicts" * (silent + copies == len(answer.sources) - 1)
     if copies:
         said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
     return replace(answer, warnings=(*answer.warnings, said))
@@ -233,23 +232,23 @@ def _refuse(rules: VoteRules, why: str, answer: RobustAnswer) -> None:
         raise TooFewVotesError(why.removeprefix("abstained: "), answer)
 
 
-def unsupported_links(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> tuple[str, ...]:
-    """Return the addresses in an answer that no passage of a supporting group has, compared to the letter.
+def unsupported_links(answer: RobustAnswer, sources: Sequence[Source]) -> tuple[str, ...]:
+    """Return the addresses in an answer that no passage of a supporting source has, compared to the letter.
 
     Whatever shows an answer as Markdown or HTML fetches its images and offers its links; an address that carries words
     of the conversation sends them away. A link that no passage has was made up, or is what an attacker ordered. Where
-    nothing is cited, as in vanilla RAG or decoding, any group that does not fail, abstain or lose counts as supporting.
+    nothing is cited, as in vanilla RAG or decoding, any source that does not fail, abstain or lose supports.
     """
     links = () if answer.abstained else links_in(answer.text)  # what an abstention tells has none but sources
     if not links:
         return ()
-    by_place = {place: p.text for group in groups for place, p in zip(group.ranks, group.passages, strict=False)}
-    by_index = {group.index: group.text for group in groups}
-    cited = {citation.group for citation in answer.citations}
+    by_place = {place: p.text for source in sources for place, p in zip(source.ranks, source.passages, strict=False)}
+    by_index = {source.index: source.text for source in sources}
+    cited = {citation.source for citation in answer.citations}
     known: set[str] = set()
-    for group in answer.groups:
-        if group.index in cited if cited else group.status in ("supports", "variant"):
-            texts = [by_place[p] for p in group.positions if p in by_place] or [by_index.get(group.index, "")]
+    for source in answer.sources:
+        if source.index in cited if cited else source.status in ("supports", "variant"):
+            texts = [by_place[p] for p in source.positions if p in by_place] or [by_index.get(source.index, "")]
             known.update(link for text in texts for link in links_in(text))
     return tuple(link for link in links if link not in known)
 
@@ -270,7 +269,7 @@ class SpendingBook:
 
     asked: int = 0
     _rounds: int = 0
-    _groups: dict[int, list[Usage]] = field(default_factory=dict)
+    _sources: dict[int, list[Usage]] = field(default_factory=dict)
     _shared: list[Usage] = field(default_factory=list)
     _session: Distributions | None = None
 
@@ -283,8 +282,8 @@ class SpendingBook:
             self.asked += len(calls)
             self._rounds += len(request.until.waves(len(usages))) if request.until is not None else 1
             if request.role == "isolated":
-                for group, parts in usages.items():
-                    self._groups.setdefault(group, []).extend(parts)
+                for source, parts in usages.items():
+                    self._sources.setdefault(source, []).extend(parts)
             else:
                 self._shared += calls
         elif not isinstance(request, Emit):
@@ -293,22 +292,22 @@ class SpendingBook:
                 self._session = reply.distributions if isinstance(reply, Opening) else reply
 
     def entered(self, answer: RobustAnswer) -> RobustAnswer:
-        """Return the answer with its spending, in all and per group."""
-        groups = {group: together(usages) for group, usages in self._groups.items()}
-        calls = [usage for usages in (*self._groups.values(), self._shared) for usage in usages]
+        """Return the answer with its spending, in all and per source."""
+        sources = {source: together(usages) for source, usages in self._sources.items()}
+        calls = [usage for usages in (*self._sources.values(), self._shared) for usage in usages]
         shared, made, rounds = list(self._shared), len(calls), self._rounds
         if self._session is not None:
             if self._session.rounds is not None:  # a decoding plan makes no other calls
                 rounds = self._session.rounds
-            spent = self._session.spent or (Usage(),) * (len(self._session.groups) + 1)
-            groups |= dict(enumerate(spent[:-1]))
+            spent = self._session.spent or (Usage(),) * (len(self._session.sources) + 1)
+            sources |= dict(enumerate(spent[:-1]))
             shared.append(spent[-1])
             calls += spent
             made += self._session.calls
         reports = tuple(
-            report if (usage := groups.get(report.index, UNTOLD)) == report.usage else replace(report, usage=usage)
-            for report in answer.groups
+            report if (usage := sources.get(report.index, UNTOLD)) == report.usage else replace(report, usage=usage)
+            for report in answer.sources
         )
         silent = sum(usage.prompt is None or usage.completion is None for usage in calls)
         spending = Spending(made, rounds, silent, together(calls), told(calls), together(shared))
-        return replace(answer, groups=reports, spending=spending)
+        return replace(answer, sources=reports, spending=spending)

@@ -20,7 +20,7 @@ from robustrag_integrations.text.prompts import Prompt
 class Ask:
     """Put independent prompts to the model; the reply is one `Response` each, in order.
 
-    `isolated`: one prompt per group, to be run concurrently, never shown to the user. `final` and `trusted`: a single
+    `isolated`: one prompt per source, to be run concurrently, never shown to the user. `final` and `trusted`: a single
     prompt, whose answer the user gets; it may be streamed if it is `shown` as it is; `whole`: only once it is complete;
     `holds`: only once this is false of the text so far, and not at all while it is true. `until`: when the missing
     replies need not be waited for; they are `not_asked()` then.

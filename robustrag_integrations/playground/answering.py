@@ -97,20 +97,20 @@ class Buttons:
             raise StateError("no passage shares a word with the question; playground --embedding finds by meaning, too")
         shelves = ((found.trusted or [], True), (others, False))
         rows = tuple(
-            Row(p.text[:LONGEST_PASSAGE], (p.source or "")[:LONGEST_NAME], trusted=trusted)
+            Row(p.text[:LONGEST_PASSAGE], (p.origin or "")[:LONGEST_NAME], trusted=trusted)
             for passages, trusted in shelves
             for p in passages
         )
         yield {"state": replace(state, rows=rows[:MOST_PASSAGES]).as_dict()}
 
     async def answer(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """Yield both answers, each as soon as it is there, drawn with its counts and its groups."""
+        """Yield both answers, each as soon as it is there, drawn with its counts and its sources."""
         state = _askable(asked)
         model = await self._models.load(state.model)
         trusted, others = state.shelves
         read = [*trusted, *others]
         passages = [p for _, p in read]
-        shown = [{"id": p.id, "source": p.source, "text": p.text, "planted": row.planted} for row, p in read]
+        shown = [{"id": p.id, "source": p.origin, "text": p.text, "planted": row.planted} for row, p in read]
         task = _task_of(state)
         undefended: Defense = VANILLA.build(model, task=task)
         for name, defense in (("vanilla", undefended), ("defended", _defense_of(state, model))):
@@ -123,7 +123,7 @@ class Buttons:
                 "text": found.text,
                 "radius": found.radius,
                 "decided_by": found.decided_by,
-                "groups": len(found.groups),
+                "sources": len(found.sources),
                 "verdict": _verdict(state, found),
                 "evidence": to_data(h("div", *answer_parts(found, shown))),
                 "report": ask_report(model.description, found, passages) if name == "defended" else None,

@@ -136,7 +136,7 @@
     radius.textContent = event.decided_by === "trusted"
       ? "Decided by what you trust: no other source can change it"
       : certified
-      ? `Radius ${event.radius}: ${event.radius ? `any ${event.radius} of ${event.groups} sources may say anything else` : "one source may have decided"}`
+      ? `Radius ${event.radius}: ${event.radius ? `any ${event.radius} of ${event.sources} sources may say anything else` : "one source may have decided"}`
       : "Radius 0: any passage may decide";
     $(`${event.part}-evidence`).replaceChildren(build(event.evidence));
     if (event.part === "vanilla") say("Vanilla has answered; asking about each source alone …");

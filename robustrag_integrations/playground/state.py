@@ -61,7 +61,7 @@ class State:
     def passages(self) -> tuple[Passage, ...]:
         """All passages, best first; one without a source is its own source."""
         named = ((row, f"passage-{number}") for number, row in enumerate(self.rows, 1))
-        return tuple(Passage(row.text, id=name, source=row.source or name) for row, name in named)
+        return tuple(Passage(row.text, id=name, origin=row.source or name) for row, name in named)
 
     @property
     def shelves(self) -> tuple[list[tuple[Row, Passage]], list[tuple[Row, Passage]]]:

@@ -24,7 +24,7 @@ _INDENTED = re.compile(r"\n[ \t]+\S")
 _PAIRS = [(mark, mark) for mark in ("**", '"', "'")] + [
     (pair[0], pair[1]) for pair in ("“”", "‘’", "‚‘", "„“", "„”", "«»", "»«", "「」", "『』")
 ]
-_ARTICLES = frozenset({"a", "an", "the", "An", "The"})  # "A" is a letter, a grade, a blood group
+_ARTICLES = frozenset({"a", "an", "the", "An", "The"})  # "A" is a letter, a grade, a blood source
 _LAST = re.compile(r"(?<=[^\W_])[.,;。，、]+\Z")
 _EXCLAIMED = re.compile(r"[!！]+\Z")
 _FULL_WIDTH = str.maketrans(

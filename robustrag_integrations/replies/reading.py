@@ -1,7 +1,7 @@
 """Reads the answer of a reply, without reasoning. What was cut, refused or never came to an answer does not count.
 
 One step for every method, framework, certificate and evaluation. Each reply is read for itself: what a passage makes a
-model write costs the group of that passage alone.
+model write costs the source of that passage alone.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def reply_warnings(responses: Sequence[Response], limit: str | None = None) -> l
 
 
 def ending_warnings(final: Response, responses: Sequence[Response]) -> list[str]:
-    """Warn of a final reply without a finish reason where a group's reply had one: it may have broken off."""
+    """Warn of a final reply without a finish reason where a source's reply had one: it may have broken off."""
     if final.finish != "unknown" or not (final.text or "").strip() or final.refusal is not None:
         return []
     if all(response.finish == "unknown" for response in responses):

@@ -117,7 +117,7 @@ class ChatRequest(BaseModel, strict=True, extra="allow"):
         """Passages that came with the request. One without a source is its own: nothing else shares its vote."""
         given = (self.robustrag and self.robustrag.documents) or []
         named = ((document, f"request-document-{number}") for number, document in enumerate(given, start=1))
-        return [Passage(d.text, id=d.id or own, source=d.source or own) for d, own in named]
+        return [Passage(d.text, id=d.id or own, origin=d.source or own) for d, own in named]
 
     @model_validator(mode="after")
     def _check_other_parameters(self) -> ChatRequest:
@@ -207,15 +207,15 @@ def prompt_report(answer: RobustAnswer) -> dict[str, Any]:
 
 
 def report_of(answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence[str]) -> dict[str, Any]:
-    """Return the extension field: the answer's guarantee, and each group's reply. It holds no passage's text.
+    """Return the extension field: the answer's guarantee, and each source's reply. It holds no passage's text.
 
-    Positions of groups and citations count in `passages`, all that was read, best first; `notes` are the server's own.
+    Positions of sources and citations count in `passages`, all that was read, best first; `notes` are the server's own.
     """
     report = answer.to_dict()
-    for group in report["groups"]:
-        if group["error"]:  # its words may quote the group's passages, and a warning its words
-            quoted, group["error"] = printable(redacted(group["error"]), 200), "the call failed"
-            report["warnings"] = [warning.replace(quoted, group["error"]) for warning in report["warnings"]]
+    for source in report["sources"]:
+        if source["error"]:  # its words may quote the source's passages, and a warning its words
+            quoted, source["error"] = printable(redacted(source["error"]), 200), "the call failed"
+            report["warnings"] = [warning.replace(quoted, source["error"]) for warning in report["warnings"]]
     return {
         "schema": SCHEMA,
         "abstained": answer.abstained,
@@ -224,6 +224,6 @@ def report_of(answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence
         "radius_unit": answer.radius_unit,
         "warnings": [*notes, *report["warnings"]],
         "citations": [plain(citation) for citation in answer.citations],
-        "passages": [{"id": p.id, "source": p.source} for p in passages],
+        "passages": [{"id": p.id, "origin": p.origin} for p in passages],
         "answer": report,
     }

@@ -40,7 +40,7 @@ class Prompt:
     Attributes:
         text: the text that the model is asked.
         context: the place in `text` (start, end, in characters) of the passages: the one part that a passage controls,
-            and the only part that may be cut to fit; None when there is none. What is before it is every group's.
+            and the only part that may be cut to fit; None when there is none. What is before it is every source's.
         fixed: the number of characters at its start that come from the template alone, the same for every question.
         blank: True if its passages hold nothing to read: models that are asked prompt by prompt leave it out.
     """
@@ -51,7 +51,7 @@ class Prompt:
     blank: bool = field(default=False, compare=False)
 
     def without_context(self) -> Prompt:
-        """Return the prompt of an empty context: what all groups have around their passages."""
+        """Return the prompt of an empty context: what all sources have around their passages."""
         if self.context is None:
             return self
         start, end = self.context
@@ -135,11 +135,11 @@ class PromptSet:
     """All prompts of one task.
 
     Attributes:
-        isolated: asked once per group; fields `context` and `query` (and `choices` for multiple choice).
+        isolated: asked once per source; fields `context` and `query` (and `choices` for multiple choice).
         no_retrieval: the same question with no passage; fields `query` (and `choices`).
         keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None: `agreed_prompt` of the
             isolated prompt.
-        phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
+        phrases: long form only: asks one source for a list of short phrases; fields `context` and `query`.
         trusted: asked once about all trusted passages together, for an answer of any form, or the fixed phrase "I don't
             know"; fields as of `isolated`. None: there is none, and trusted passages are refused.
         wording: puts the agreed answer, which stands in place of the passages, into an object; fields `agreed` and
@@ -162,7 +162,7 @@ REQUESTS: dict[Task, str] = {
     "list": f"Reply with the items of the answer alone, one per line. {_ELSE}",
     "long_form": _ELSE,
 }
-"""What is added to a prompt of the user's that is asked about one group, where whole answers or items are counted."""
+"""What is added to a prompt of the user's that is asked about one source, where whole answers or items are counted."""
 
 SILENCE_REQUEST = f'If the context does not hold the answer, reply "{ABSTENTION}" and nothing else.'
 """What is put before a prompt of the user's about trusted passages: silence is the phrase, and nothing else is."""
@@ -257,7 +257,7 @@ def prompts_for(
         exemplars: show worked examples in the isolated prompt: so many, at most four, of which every second abstains;
             True for two. Base models without instruction tuning need them, chat models do not.
         query_first: put the question before the passages and keywords, so that local models read it once for all
-            groups; most models were trained on the other order.
+            sources; most models were trained on the other order.
         options: multiple choice asks for an option's `"words"`, or for its letter as the paper does (`"letters"`).
     """
     count = check_exemplars(exemplars)

@@ -8,7 +8,7 @@ The keywords of a reply are
 
 They are a function of that one reply, whatever was read before: one reply at a time, in a memory zone, which leaves
 none of its words in the pipeline. The author of a passage can make words that spaCy's hashes confuse; that can cost
-their own group's reply, and no other.
+their own source's reply, and no other.
 """
 
 from __future__ import annotations

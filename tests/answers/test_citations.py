@@ -1,4 +1,4 @@
-"""Citations come from what groups said alone; their markers are placed by us and never by a model."""
+"""Citations come from what sources said alone; their markers are placed by us and never by a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def robust(final: str = "Karl Gross") -> RobustAnswer:
     def model(prompt: str) -> str:
         return "Hans Wolf" if "evil" in prompt else "Karl Gross" if "passage" in prompt else final
 
-    passages = [Passage(f"passage {i}", source=f"s{i}") for i in range(4)] + [Passage("evil passage", source="bad")]
+    passages = [Passage(f"passage {i}", origin=f"s{i}") for i in range(4)] + [Passage("evil passage", origin="bad")]
     return KeywordAggregation(CallableModel(model)).answer("Who?", passages)
 
 
@@ -107,8 +107,8 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
     ("change", "message"),
     [
         ({"schema": "other"}, "schema is 'other'"),
-        ({"groups": [{"index": 0}]}, "groups.0. lacks one of passage_ids"),
-        ({"groups": 3}, "groups must be a list"),
+        ({"sources": [{"index": 0}]}, "sources.0. lacks one of passage_ids"),
+        ({"sources": 3}, "sources must be a list"),
     ],
 )
 def test_a_report_that_is_none_is_refused_by_name(change: dict[str, object], message: str) -> None:

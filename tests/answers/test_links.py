@@ -62,7 +62,7 @@ def test_a_link_that_no_passage_has_is_named_and_warned_of() -> None:
     assert unsupported_links(altered, isolate(passages)) == ("https://mill.example/staff?q=secret",)
 
 
-def test_only_passages_of_supporting_groups_count() -> None:
+def test_only_passages_of_supporting_sources_count() -> None:
     said = "Anna Lind, see https://evil.example/x"
 
     def read(prompt: str) -> str:

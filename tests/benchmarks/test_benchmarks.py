@@ -20,7 +20,7 @@ from robustrag_integrations.reader import reader_path
 
 @pytest.fixture(scope="module")
 def bench() -> Bench:
-    scene = Scene(groups=3, passage=10, query=4, prefix=40)
+    scene = Scene(sources=3, passage=10, query=4, prefix=40)
     return Bench(random_llama("tiny", "cpu"), word_tokenizer(), scene, Clock("cpu"), 1, tokens=2, long_tokens=0)
 
 

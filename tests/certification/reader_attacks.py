@@ -18,7 +18,7 @@ from robustrag_integrations.evaluation.attacks.search import AdaptiveAttack, ada
 from robustrag_integrations.text.prompts import prompts_for
 
 SIZES = (1, 2)
-PASSAGES = {1: 8, 2: 12}  # by group size
+PASSAGES = {1: 8, 2: 12}  # by source size
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Setup:
 
     method: str
     attack: str
-    group_size: int
+    passages_per_source: int
 
 
 SETUPS = [Setup(*parts) for parts in product(("keyword", "decoding", "voting"), ("injection", "modification"), (1, 2))]
@@ -37,7 +37,7 @@ SETUPS = [Setup(*parts) for parts in product(("keyword", "decoding", "voting"), 
 class Siege:
     """A promise, and the worst that the attacker made of it.
 
-    `promise` is `tau` or `radius`; `size` how many passages or groups the attacker had; `promised` the tau, or 1 for
+    `promise` is `tau` or `radius`; `size` how many passages or sources the attacker had; `promised` the tau, or 1 for
     the same answer, of which another one scores 0.
     """
 
@@ -53,9 +53,9 @@ class Siege:
         return self.found.score < self.promised
 
 
-def reader(group_size: int = 1) -> LocalModel:
-    """The bundled reader with room for a group."""
-    return LocalModel.bundled(max_context_tokens=64 * group_size, max_new_tokens=12)
+def reader(passages_per_source: int = 1) -> LocalModel:
+    """The bundled reader with room for a source."""
+    return LocalModel.bundled(max_context_tokens=64 * passages_per_source, max_new_tokens=12)
 
 
 def demo_questions() -> list[tuple[Any, list[Any]]]:
@@ -72,17 +72,17 @@ def demo_questions() -> list[tuple[Any, list[Any]]]:
 def defense_of(setup: Setup, model: LocalModel) -> Defense:
     """The defence with thresholds that leave something to promise on so few passages."""
     if setup.method == "keyword":
-        return KeywordAggregation(model, alpha=0.3, beta=3, group_size=setup.group_size)
+        return KeywordAggregation(model, alpha=0.3, beta=3, passages_per_source=setup.passages_per_source)
     if setup.method == "decoding":
-        return DecodingAggregation(model, max_new_tokens=12, group_size=setup.group_size)
-    return MajorityVoting(model, prompts=prompts_for("multiple_choice"), group_size=setup.group_size)
+        return DecodingAggregation(model, max_new_tokens=12, passages_per_source=setup.passages_per_source)
+    return MajorityVoting(model, prompts=prompts_for("multiple_choice"), passages_per_source=setup.passages_per_source)
 
 
 def besiege(
     setup: Setup, model: LocalModel, question: Any, passages: Sequence[Any], tries: int, seed: int = 0
 ) -> Iterator[Siege]:
     """Certify a question, then attack each certificate and the answer's radius."""
-    defense, passages = defense_of(setup, model), passages[: PASSAGES[setup.group_size]]
+    defense, passages = defense_of(setup, model), passages[: PASSAGES[setup.passages_per_source]]
     choices = question.choices if setup.method == "voting" else None
     asked: Any = (defense, question.question, passages)
     common: dict[str, Any] = {"target": question.incorrect, "choices": choices, "tries": tries, "seed": seed}
@@ -93,7 +93,7 @@ def besiege(
         found = adaptive(*asked, question.answers[0], corruption_size=size, **kind, **common)
         yield Siege(setup, "tau", size, cert.tau, found)
     if radius := found.clean.radius:
-        yield Siege(setup, "radius", radius, 1.0, adaptive_substitution(*asked, groups=radius, **common))
+        yield Siege(setup, "radius", radius, 1.0, adaptive_substitution(*asked, sources=radius, **common))
 
 
 def summary(sieges: Sequence[Siege]) -> str:
@@ -114,7 +114,7 @@ def main() -> int:
     sieges: list[Siege] = []
     for question, passages in demo_questions():
         for setup in SETUPS:
-            sieges += besiege(setup, models[setup.group_size], question, passages, tries)
+            sieges += besiege(setup, models[setup.passages_per_source], question, passages, tries)
             if sieges[-1].broken:
                 print(f"VIOLATION: {sieges[-1]}", flush=True)
         print(summary(sieges), flush=True)

@@ -103,7 +103,7 @@ def test_a_model_that_samples_is_refused() -> None:
         defense.certify("q", PASSAGES, "paris")
 
 
-def test_untouched_groups_that_failed_are_warned_of() -> None:
+def test_untouched_sources_that_failed_are_warned_of() -> None:
     found = keyword(lambda t: None if t == "p0" else "paris").certify("q", PASSAGES, "paris")
     assert any("1 of 7 sources failed" in w for w in found.warnings)
     assert any("fails on the same untouched sources again" in w for w in found.warnings)

@@ -73,7 +73,7 @@ def test_3_no_keyword_at_all_is_an_abstention_and_no_final_call() -> None:
     assert found.responses[0].text == "I don't know"
 
 
-def test_3_no_group_left_to_decode_leaves_everything_to_the_attacker() -> None:
+def test_3_no_source_left_to_decode_leaves_everything_to_the_attacker() -> None:
     def distribution(text, prefix):
         if text in ("", "evil"):
             return [0, 0, 1] if not prefix else [1, 0, 0]
@@ -199,13 +199,13 @@ def test_9_gaps_are_demanded_by_a_slack(noise: float) -> None:
     assert possible_tokens(tie, [3], corrupted, eta, slack=ONE >> 10).kind == "open"
 
 
-def test_10_every_placement_that_shifts_the_groups_is_looked_at() -> None:
+def test_10_every_placement_that_shifts_the_sources_is_looked_at() -> None:
     passages = ["p1", "p2", "p3", "p4", "p5", "p6"]
     good = {f"{a}\n\n{b}" for a, b in [("p1", "p2"), ("p3", "p4"), ("p5", "p6")]}
     model = ScriptedModel(lambda text: "A" if text in good else "B")
-    defense = MajorityVoting(model, prompts=BARE_CHOICES, group_size=2)
+    defense = MajorityVoting(model, prompts=BARE_CHOICES, passages_per_source=2)
     choices = ["right", "wrong"]
-    # Literally: the groups of the top k - k' passages, one corrupted group next to them.
+    # Literally: the sources of the top k - k' passages, one corrupted source next to them.
     literal_votes = Counter("A" if g in good else "B" for g in ("p1\n\np2", "p3\n\np4"))
     assert literal_votes["A"] >= literal_votes["B"] + 1
     assert defense.answer("q", ["evil", *passages[:5]], choices=choices).text == "wrong"
@@ -213,9 +213,9 @@ def test_10_every_placement_that_shifts_the_groups_is_looked_at() -> None:
     assert (found.tau, found.cases) == (0, 3)
 
 
-def test_10_no_untouched_group_means_no_certificate() -> None:
+def test_10_no_untouched_source_means_no_certificate() -> None:
     model = ScriptedModel(lambda text: "A")
-    defense = MajorityVoting(model, prompts=BARE_CHOICES, group_size=3)
+    defense = MajorityVoting(model, prompts=BARE_CHOICES, passages_per_source=3)
     found = defense.certify("q", ["p1", "p2", "p3"], "right", choices=["right", "wrong"])
     assert (found.tau, found.unbounded) == (0, True)
     assert "no untouched source" in (found.stopped or "")

@@ -1,4 +1,4 @@
-"""Every attack on small worlds of groups that are silent, sure or unsure: sole sources and certificates."""
+"""Every attack on small worlds of sources that are silent, sure or unsure: sole sources and certificates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from robustrag_integrations.defenses.consensus.defense import Outcome, consensus
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.grouping.passages import Passage, PassageGroup
+from robustrag_integrations.grouping.passages import Passage, Source
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
@@ -48,16 +48,16 @@ METHODS: list[Any] = CONSENSUS + [
 
 
 class Worlds:
-    """Groups that mostly keep silent, and what an attacker may have them say."""
+    """Sources that mostly keep silent, and what an attacker may have them say."""
 
     def __init__(self, settings: Any, seed: str) -> None:
         self.rng, self.settings = random.Random(seed), settings
         self.moves = [self.rng.choice(CLEAN) for _ in range(self.rng.randint(1, 4))]
-        self.groups = [_group(number) for number in range(len(self.moves))]
+        self.sources = [_source(number) for number in range(len(self.moves))]
 
-    def draft(self, moves: Sequence[Move], groups: Sequence[PassageGroup]) -> Draft | None:
-        """What the method makes of it; None where all groups failed."""
-        made = {group.text: move for group, move in zip(groups, moves, strict=True)}
+    def draft(self, moves: Sequence[Move], sources: Sequence[Source]) -> Draft | None:
+        """What the method makes of it; None where all sources failed."""
+        made = {source.text: move for source, move in zip(sources, moves, strict=True)}
 
         def perform(request: Request) -> Reply:
             if isinstance(request, Ask) and request.role == "final":
@@ -67,21 +67,21 @@ class Worlds:
             return None
 
         plan: Any = keyword_plan if isinstance(self.settings, KeywordSettings) else consensus_plan
-        return drafted(plan(PlanInput(QUESTION, tuple(groups)), self.settings), perform)
+        return drafted(plan(PlanInput(QUESTION, tuple(sources)), self.settings), perform)
 
     def answer(self) -> RobustAnswer | None:
         """The answer without an attack."""
-        draft = self.draft(self.moves, self.groups)
-        return None if draft is None else whole(draft, self.groups, "method")
+        draft = self.draft(self.moves, self.sources)
+        return None if draft is None else whole(draft, self.sources, "method")
 
-    def text(self, moves: Sequence[Move], groups: Sequence[PassageGroup]) -> str | None:
-        draft = self.draft(moves, groups)
+    def text(self, moves: Sequence[Move], sources: Sequence[Source]) -> str | None:
+        draft = self.draft(moves, sources)
         return None if draft is None else shown(draft.answer)
 
     def attacks(self, radius: int) -> Iterator[list[Move]]:
-        """What all groups do after so many of them were replaced."""
-        for size in range(1, min(radius, len(self.groups)) + 1):
-            for chosen in itertools.combinations(range(len(self.groups)), size):
+        """What all sources do after so many of them were replaced."""
+        for size in range(1, min(radius, len(self.sources)) + 1):
+            for chosen in itertools.combinations(range(len(self.sources)), size):
                 for new in itertools.product(MOVES, repeat=size):
                     moves = list(self.moves)
                     for place, move in zip(chosen, new, strict=True):
@@ -89,16 +89,16 @@ class Worlds:
                     yield moves
 
     def certificates(self, corrupted: int) -> Certification:
-        """Of the groups as they are, beside which so many passages are put."""
-        made = {group.text: move for group, move in zip(self.groups, self.moves, strict=True)}
+        """Of the sources as they are, beside which so many passages are put."""
+        made = {source.text: move for source, move in zip(self.sources, self.moves, strict=True)}
         question = Question(
             QUESTION,
-            tuple(group.passages[0] for group in self.groups),
+            tuple(source.passages[0] for source in self.sources),
             ("Xylo",),
             "metric",
             (corrupted,),
             group_by="passage",
-            top_k=len(self.groups) + corrupted,
+            top_k=len(self.sources) + corrupted,
         )
         if isinstance(self.settings, KeywordSettings):
             plan = keyword_certification_plan(question, self.settings)
@@ -108,8 +108,8 @@ class Worlds:
         return text_run("method", question, plan, model, lambda *_: 1.0, {}).run()[0]
 
 
-def _group(number: int) -> PassageGroup:
-    return PassageGroup(number, (Passage(f"p{number}", id=f"p{number}", source=f"s{number}"),))
+def _source(number: int) -> Source:
+    return Source(number, (Passage(f"p{number}", id=f"p{number}", origin=f"s{number}"),))
 
 
 def radius_violations(settings: Any, worlds: int) -> tuple[list[Any], int, int]:
@@ -123,7 +123,7 @@ def radius_violations(settings: Any, worlds: int) -> tuple[list[Any], int, int]:
         alone += clean.sole_source is not None
         for moves in world.attacks(clean.radius):
             tried += 1
-            text = world.text(moves, world.groups)
+            text = world.text(moves, world.sources)
             if text is None or not same(text, shown(clean)):
                 broken.append((settings.as_dict(), world.moves, clean.radius, moves, clean.text, text))
     return broken, tried, alone
@@ -142,8 +142,8 @@ def certificate_violations(settings: Any, worlds: int) -> tuple[list[Any], int, 
             texts = {response.text for response in found.responses}
             for new in itertools.product(MOVES, repeat=corrupted):
                 tried += 1
-                added = [_group(9 + number) for number in range(corrupted)]
-                text = world.text([*world.moves, *new], [*world.groups, *added])
+                added = [_source(9 + number) for number in range(corrupted)]
+                text = world.text([*world.moves, *new], [*world.sources, *added])
                 if text not in texts:
                     broken.append((settings.as_dict(), world.moves, new, texts, text))
     return broken, tried, bounded

@@ -64,13 +64,13 @@ IN_CERTIFICATES: Planted = {
         lambda real: lambda said, m, rule: replace(real(said, m, rule), always=real(said, 0, rule).always)),
     "nobody fails on purpose": (keyword_world, Quorum, "can_be_missed", lambda real: lambda *a: False),
     "only the first case is looked at": (
-        keyword_world, findings, "benign_group_cases", lambda real: lambda *a, **k: real(*a, **k)[:1]),
+        keyword_world, findings, "benign_source_cases", lambda real: lambda *a, **k: real(*a, **k)[:1]),
     "a vote less": (
         voting_world, voting, "possible_winners", lambda real: lambda v, rule, m, k: real(v, rule, max(0, m - 1), k)),
     "ties are never reached": (
         voting_world, voting, "possible_winners",
         lambda real: lambda *a: (lambda found: (found[0], not found[0], found[2]))(real(*a))),
-    "attackers weigh less than a group": (
+    "attackers weigh less than a source": (
         decoding_world, token_choice, "possible_tokens", lambda real: lambda c, t0, m, *_: real(c, t0, m / 2, *_)),
     "the no-retrieval token is forgotten": (
         decoding_world, token_choice, "possible_tokens",
@@ -123,11 +123,11 @@ IN_RADII: Planted = {
     "items need only stay": (list_world, CountedList, "holding", items_need_only_stay),
     "items always stay": (
         list_world, CountedList, "_stays", lambda real: lambda self, key, most, pending=0: all_hold(most)),
-    "groups never fail on purpose": (keyword_world, Heard, "radii", quorum_is_forgotten),
+    "sources never fail on purpose": (keyword_world, Heard, "radii", quorum_is_forgotten),
     "voters never fail on purpose": (voting_world, Heard, "radii", quorum_is_forgotten),
     "a decoding step too many": (
         decoding_world, decoding_plan, "step_radius", lambda real: lambda *a: min(real(*a) + 1, a[-1])),
-    "replaced groups take nothing away": (
+    "replaced sources take nothing away": (
         decoding_world, token_choice, "_largest_sum", lambda real: lambda values, r: 0 * real(values, r)),
 }  # fmt: skip
 

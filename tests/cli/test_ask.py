@@ -30,7 +30,7 @@ def test_rows_of_a_file_that_name_no_source_share_one_vote_and_are_told_so(ask, 
     path = tmp_path / "d.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     result = ask(QUESTION, "--docs", path, "--per-source", 5, "--json")
-    assert len(result.data["answer"]["groups"]) == 1
+    assert len(result.data["answer"]["sources"]) == 1
     assert result.data["answer"]["radius"] == 0
     assert "--group-by passage" in result.err
     assert ask(QUESTION, "--docs", path, "--group-by", "passage", "--json").data["answer"]["radius"] == 2
@@ -66,7 +66,7 @@ def test_an_embedding_model_finds_what_shares_no_word(command, docs: Path, by_me
     assert result.code == 3
     assert "no passage shares a word with the question; --embedding finds by meaning" in result.err
     elsewhere = ["--model", "python:tests.evaluation.light:answer", *by_meaning[4:], "--embedding-url", by_meaning[3]]
-    assert len(command(*asked, *elsewhere, "--json").data["answer"]["groups"]) == 6
+    assert len(command(*asked, *elsewhere, "--json").data["answer"]["sources"]) == 6
 
 
 def test_the_first_skipped_files_are_named_and_the_others_counted(ask, docs: Path) -> None:
@@ -181,7 +181,7 @@ def test_rules_of_votes_and_thresholds_reach_the_core(ask, docs: Path) -> None:
     result = ask(QUESTION, "--docs", docs, *flags, "--group-by", "origin", "--json")
     answer = result.data["answer"]
     assert (answer["settings"]["alpha"], answer["settings"]["beta"]) == ("1/2", 4)
-    assert [g["status"] for g in answer["groups"]].count("copy") == 1
+    assert [g["status"] for g in answer["sources"]].count("copy") == 1
     assert result.code == 3
 
 
@@ -201,7 +201,7 @@ def test_any_setting_may_be_typed_and_files_in_parts(ask, docs: Path) -> None:
     assert none.data["answer"]["text"] == "Nobody says, ask at the desk"
     notes = [docs / f"note{n}.txt" for n in range(3)]
     result = ask(QUESTION, "--docs", notes[0], "--docs", notes[1], notes[2], "--json")
-    assert len(result.data["answer"]["groups"]) == 3
+    assert len(result.data["answer"]["sources"]) == 3
 
 
 # Settings files
@@ -238,5 +238,5 @@ def test_what_is_typed_wins_even_where_it_is_the_default(ask, docs: Path, file: 
     found = ask(QUESTION, "--docs", docs, "--settings", file, "--json", *typed).data
     told = found["answer"]["settings"]
     assert (told["alpha"], told["beta"], told["quorum"]) == ("3/10", 3, 0.75)
-    assert ["note0.txt"] in [group["origins"] for group in found["answer"]["groups"]]
+    assert ["note0.txt"] in [source["origins"] for source in found["answer"]["sources"]]
     assert len(found["passages"]) == 5

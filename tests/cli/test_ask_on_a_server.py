@@ -24,6 +24,6 @@ def test_decoding_on_a_server_answers_with_the_tokenizer_that_is_named(command, 
         )
     assert told.code in (0, 3)
     assert told.data["answer"]["method"] == "decoding"
-    assert told.data["answer"]["groups"][0]["error"] is None
+    assert told.data["answer"]["sources"][0]["error"] is None
     assert any("server" in warning for warning in told.data["answer"]["warnings"])
     assert all(1 <= request["max_tokens"] <= 12 and request["model"] == "m" for request in server.requests)

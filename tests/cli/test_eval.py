@@ -83,16 +83,16 @@ def test_an_origin_has_one_vote_by_default_and_the_configuration_says_so(run, tm
     passages = [{"text": f"The mayor of Velbury is Anna Lind. {n}", "source": "a.pdf"} for n in range(4)]
     row = {"question": "Who is the mayor of Velbury?", "answer": "Anna Lind", "passages": passages}
     (tmp_path / "q.jsonl").write_text(json.dumps(row))
-    for given, groups, shown in (([], 1, "origin"), (["--set", "group_by=passage"], 4, "passage")):
+    for given, sources, shown in (([], 1, "origin"), (["--set", "group_by=passage"], 4, "passage")):
         flags = ["--data", str(tmp_path / "q.jsonl"), "--method", "vanilla", "consensus", "--attack", "none", *given]
         assert run(*flags, "--output", f"{shown}.jsonl", given=False)[0] == 0
         rows = [json.loads(line) for line in Path(f"{shown}.jsonl").read_text().splitlines()]
         [answer] = [row["answer"] for row in rows if row.get("method") == "consensus"]
-        assert len(answer["groups"]) == groups
+        assert len(answer["sources"]) == sources
         _, out, _ = run(*flags, "--show-config", given=False)
         assert yaml.safe_load(out)["methods"][1] == {"name": "consensus", "group_by": shown}
-    _, out, _ = run("--method", "keyword", "--set", "group_size=2", "--show-config", given=False)
-    assert yaml.safe_load(out)["methods"] == [{"name": "keyword", "group_size": 2, "group_by": "passage"}]
+    _, out, _ = run("--method", "keyword", "--set", "passages_per_source=2", "--show-config", given=False)
+    assert yaml.safe_load(out)["methods"] == [{"name": "keyword", "passages_per_source": 2, "group_by": "passage"}]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_an_origin_has_one_vote_by_default_and_the_configuration_says_so(run, tm
         (["--set", "alpha=0.2"], "alpha: no --method here takes it"),
         (["--base-url", "http://x/v1"], "base-url: no --model here takes it"),
         (["--set", "dtype=bfloat16"], "dtype: no --model here takes it"),
-        (["--set", "group_size=0"], "must be a whole number of at least 1"),
+        (["--set", "passages_per_source=0"], "must be a whole number of at least 1"),
         (["--rank", "top"], "ranks: 'top' must be one of first"),
         (["--data", "nowhere.jsonl"], "cannot read 'nowhere.jsonl'"),
         (["--model", "nowhere"], "models: unknown model 'nowhere'"),

@@ -75,7 +75,7 @@ async def test_an_agent_is_given_what_trusted_files_say(docs: Path, server: Loop
     result = await asked(server_of(command_parser().parse_args(arguments(docs, server, *more))))
     report = result.structured_content
     assert [c.text for c in result.content] == [report["answer"]] == ["Bo Ek"]
-    assert (report["decided_by"], report["radius"], report["groups"]) == ("trusted", 0, 0)
+    assert (report["decided_by"], report["radius"], report["sources"]) == ("trusted", 0, 0)
 
 
 async def called(server: Any, questions: list[str]) -> list[Any]:

@@ -51,7 +51,7 @@ def test_it_begins_empty_with_documents_of_ones_own(served: list[Any], docs: Pat
     assert main(["playground", "--port", "0", "--docs", str(docs)]) == 0
     [((_, library, start), _)] = served
     assert (start.question, start.rows) == ("", ())
-    assert {p.source for p in library.search("Who runs the mill?")} >= {"note0.txt", "note4.txt"}
+    assert {p.origin for p in library.search("Who runs the mill?")} >= {"note0.txt", "note4.txt"}
 
 
 def test_wrong_usage_is_named(served: list[Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,8 +112,8 @@ def test_an_endpoint_says_who_decided() -> None:
         return found[1] if found else "I don't know"
 
     model = CallableModel(reader, samples=False)
-    uploads = BM25Index([Passage("The mill is run by Bo Ek.", source=f"u{n}.md") for n in range(4)])
-    handbook = BM25Index([Passage("The mill is run by Anna Lind.", source="mill.md")])
+    uploads = BM25Index([Passage("The mill is run by Bo Ek.", origin=f"u{n}.md") for n in range(4)])
+    handbook = BM25Index([Passage("The mill is run by Anna Lind.", origin="mill.md")])
     models = {"robustrag-consensus": ConsensusAggregation(model), "vanilla": VanillaRAG(model)}
     with serving(Service(Library(uploads, trusted=handbook), models)) as address:
         status, _, said = posted(address, asking(model="robustrag-consensus"))

@@ -136,7 +136,7 @@ class Found(BaseRetriever):
 
 
 def document_of(passage: Passage) -> Document:
-    source = {} if passage.source is None else {"source": passage.source}
+    source = {} if passage.origin is None else {"source": passage.origin}
     return Document(passage.text, id=passage.id, metadata={**source, **passage.metadata})
 
 

@@ -129,7 +129,7 @@ class Found(BaseRetriever):
 
 
 def node_of(passage: Passage) -> NodeWithScore:
-    source = {} if passage.source is None else {"source": passage.source}
+    source = {} if passage.origin is None else {"source": passage.origin}
     metadata = {**source, **passage.metadata}
     named = {} if passage.id is None else {"id_": passage.id}
     node = TextNode(text=passage.text, metadata=metadata, excluded_llm_metadata_keys=list(metadata), **named)

@@ -126,7 +126,7 @@ class TooMany(Exception):
 
 def passages(*texts: str) -> list[Passage]:
     """Passages of different sources."""
-    return [Passage(text, source=f"https://{n}.example/", id=f"p{n}") for n, text in enumerate(texts)]
+    return [Passage(text, origin=f"https://{n}.example/", id=f"p{n}") for n, text in enumerate(texts)]
 
 
 def truthful(count: int = 5) -> list[Passage]:
@@ -136,11 +136,11 @@ def truthful(count: int = 5) -> list[Passage]:
 
 def planted(text: str = EVIL, source: str | None = "https://evil.example/", **metadata: object) -> Passage:
     """A passage that gives orders."""
-    return Passage(text, source=source, id="planted", metadata=metadata)
+    return Passage(text, origin=source, id="planted", metadata=metadata)
 
 
 def replies(*said: str) -> list[Passage]:
     """Passages about each of which `quoted` replies what is given here."""
     return [
-        Passage(f"Reply: {text}", source=f"{name}.pdf", id=name) for name, text in zip("abcdefghij", said, strict=False)
+        Passage(f"Reply: {text}", origin=f"{name}.pdf", id=name) for name, text in zip("abcdefghij", said, strict=False)
     ]

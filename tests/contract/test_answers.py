@@ -23,7 +23,7 @@ async def test_one_planted_passage_is_outvoted_and_no_prompt_holds_two(kind: Dri
     said = await kind.engine(script, found, template).asked(style)
     assert said.text == said.answer.text == "Paris"
     assert said.answer.radius == 1
-    assert [g.status for g in said.answer.groups] == ["supports", "differs", *["supports"] * 4]
+    assert [g.status for g in said.answer.sources] == ["supports", "differs", *["supports"] * 4]
     assert [(d.text, d.origins) for d in said.answer.dissent] == [("London", ("https://evil.example/",))]
     assert said.passages == [p.text for p in found]
     held = [sum(p.text in prompt for p in found) for prompt in script.prompts]
@@ -36,7 +36,7 @@ async def test_every_way_of_asking_gives_the_same_report(kind: Driver) -> None:
 
 
 @pytest.mark.parametrize("style", ["stream", "astream"])
-async def test_a_final_answer_is_streamed_in_pieces_and_what_a_group_says_is_not(kind: Driver, style: str) -> None:
+async def test_a_final_answer_is_streamed_in_pieces_and_what_a_source_says_is_not(kind: Driver, style: str) -> None:
     said = await kind.engine(Script(), [planted(), *truthful()], **FINAL).asked(style)
     assert len(said.pieces) == 4
     assert said.text == said.answer.text == "It is Paris indeed"
@@ -49,10 +49,10 @@ async def test_where_nothing_is_known_it_abstains(kind: Driver, style: str) -> N
     script = Script()
     said = await kind.engine(script, []).asked(style)
     assert (said.text, said.answer.abstained, said.answer.radius) == (ABSTENTION, True, 0)
-    assert (said.answer.groups, script.prompts) == ((), [])
+    assert (said.answer.sources, script.prompts) == ((), [])
     said = await kind.engine(script, passages("Cats sleep.", "Rain falls.", "Snow falls.")).asked(style)
     assert (said.text, said.answer.abstained) == (ABSTENTION, True)
-    assert [g.status for g in said.answer.groups] == ["abstained"] * 3
+    assert [g.status for g in said.answer.sources] == ["abstained"] * 3
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -96,7 +96,7 @@ def test_the_core_asks_and_answers_alike(framework: Driver, method: str) -> None
     def compared(answer: RobustAnswer) -> Any:
         report = answer.to_dict()
         return [report[name] for name in ("text", "radius", "model_calls", "dissent", "choice", "settings")] + [
-            (g["status"], g["response"], g["keywords"], g["origins"]) for g in report["groups"]
+            (g["status"], g["response"], g["keywords"], g["origins"]) for g in report["sources"]
         ]
 
     assert compared(found) == compared(expected)
@@ -128,7 +128,7 @@ def test_nothing_in_a_passage_a_question_or_an_answer_is_read_as_a_template(kind
     said = kind.engine(script, found, template).ask(f"Who? {HOSTILE}")
     assert all(any(p.text in prompt for prompt in script.prompts) for p in found)
     assert all(f"Who? {HOSTILE}" in prompt for prompt in script.prompts)
-    assert said.answer.groups[0].response == HOSTILE.strip()
+    assert said.answer.sources[0].response == HOSTILE.strip()
     hostile = Script()
     kind.engine(
         hostile, truthful(), SHOWN, extractor=lambda text: {HOSTILE} if "Paris" in text else set(), **FINAL

@@ -17,7 +17,7 @@ from tests.contract.script import QUESTION, TRUE, Script, passages, planted, tru
 
 FOUND = [*truthful(), planted()]
 SILENT = passages("Rain falls.", "Snow falls.", "A river flows through it.")
-ALONE = [Passage(TRUE, source="atlas.pdf", id="atlas"), *SILENT]
+ALONE = [Passage(TRUE, origin="atlas.pdf", id="atlas"), *SILENT]
 BOTH = pytest.mark.parametrize("asynchronously", [False, True], ids=["sync", "async"])
 
 

@@ -1,4 +1,4 @@
-"""How models are called: failures stay in their group, interruptions are nobody's answer, and limits hold."""
+"""How models are called: failures stay in their source, interruptions are nobody's answer, and limits hold."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def failing(error: BaseException | Callable[[], BaseException], on: str = "Guide
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_a_call_that_fails_costs_its_group_alone(kind: Driver, style: str) -> None:
+async def test_a_call_that_fails_costs_its_source_alone(kind: Driver, style: str) -> None:
     script = failing(ValueError("content\x1b[31m filter"))
     said = await kind.engine(script, truthful(), calls={"attempts": 1}).asked(style)
     assert said.text == "Paris"
-    assert [g.status for g in said.answer.groups] == ["supports", "supports", "failed", "supports", "supports"]
-    assert said.answer.groups[2].error == "ValueError: content·[31m filter"
+    assert [g.status for g in said.answer.sources] == ["supports", "supports", "failed", "supports", "supports"]
+    assert said.answer.sources[2].error == "ValueError: content·[31m filter"
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -53,7 +53,7 @@ async def test_below_the_quorum_it_raises_with_the_first_cause_and_the_report(ki
         await engine.asked(style)
     report: Any = vars(caught.value)["robustness"]
     assert (report.abstained, report.radius, report.method, report.query) == (True, 0, "consensus", QUESTION)
-    assert [g.status for g in report.groups] == ["failed"] * 5
+    assert [g.status for g in report.sources] == ["failed"] * 5
     assert "only 0 of 5 calls" in report.warnings[0]
     if "langchain" in kind.name:
         engine = kind.engine(
@@ -73,18 +73,18 @@ async def test_a_final_call_that_fails_is_an_error(kind: Driver, style: str) -> 
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit()], ids=["SystemExit", "GeneratorExit"])
-async def test_a_model_that_exits_costs_its_group_alone(kind: Driver, error: BaseException, style: str) -> None:
+async def test_a_model_that_exits_costs_its_source_alone(kind: Driver, error: BaseException, style: str) -> None:
     if isinstance(error, SystemExit) and style in ("aask", "astream") and kind.name == "langchain":
         pytest.skip("SystemExit in a task of LangChain's own stops the event loop before anybody can catch it")
     said = await kind.engine(failing(error), truthful()).asked(style)
     assert said.text == "Paris"
-    assert [g.status for g in said.answer.groups] == ["supports", "supports", "failed", "supports", "supports"]
-    assert type(error).__name__ in (said.answer.groups[2].error or "")
+    assert [g.status for g in said.answer.sources] == ["supports", "supports", "failed", "supports", "supports"]
+    assert type(error).__name__ in (said.answer.sources[2].error or "")
 
 
 @pytest.mark.parametrize("style", ["ask", "stream"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), CancelledError()], ids=repr)
-async def test_an_interrupt_is_never_taken_for_a_failed_group(kind: Driver, error: BaseException, style: str) -> None:
+async def test_an_interrupt_is_never_taken_for_a_failed_source(kind: Driver, error: BaseException, style: str) -> None:
     with pytest.raises(type(error)):
         await kind.engine(failing(error), truthful()).asked(style)
 
@@ -96,7 +96,7 @@ async def test_an_interrupt_is_never_taken_for_a_failed_group(kind: Driver, erro
 async def test_a_429_is_tried_again(kind: Driver, style: str) -> None:
     script = failing(TooMany, on="Guide", times=2)
     said = await kind.engine(script, truthful()).asked(style)
-    assert [g.status for g in said.answer.groups] == ["supports"] * 5
+    assert [g.status for g in said.answer.sources] == ["supports"] * 5
     assert set(Counter(script.prompts).values()) == {3}
 
 
@@ -125,7 +125,7 @@ async def test_no_more_calls_are_under_way_than_allowed_whoever_asks(kind: Drive
 
 
 @pytest.mark.parametrize("style", ["ask", "astream"])
-async def test_a_call_without_an_answer_in_time_is_a_failed_group(kind: Driver, style: str) -> None:
+async def test_a_call_without_an_answer_in_time_is_a_failed_source(kind: Driver, style: str) -> None:
     over = threading.Event()
 
     def say(prompt: str) -> str:
@@ -143,7 +143,7 @@ async def test_a_call_without_an_answer_in_time_is_a_failed_group(kind: Driver, 
     finally:
         over.set()
     assert said.text == "Paris"
-    assert (said.answer.groups[2].error or "").startswith("TimeoutError")
+    assert (said.answer.sources[2].error or "").startswith("TimeoutError")
 
 
 def slow(script: Script) -> Any:
@@ -197,7 +197,7 @@ async def test_what_is_decided_cancels_the_rest(framework: Driver, method: Any) 
     script.areply = slow(script)  # type: ignore[method-assign]
     engine = framework.engine(script, truthful(7), votes=VoteRules(stop_when_decided=True), **method)
     said = await asyncio.wait_for(engine.aask(), 20)
-    assert (said.text, said.answer.groups[2].status) == ("Paris", "not_asked")
+    assert (said.text, said.answer.sources[2].status) == ("Paris", "not_asked")
     with pytest.raises(ValueError, match="KeywordAggregation needs what all sources say"):
         framework.engine(Script(), [], votes=VoteRules(stop_when_decided=True), **FINAL)
 

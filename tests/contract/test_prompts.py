@@ -1,4 +1,4 @@
-"""With a prompt of the user's, groups are asked for a short answer; keywords and objects take one more call."""
+"""With a prompt of the user's, sources are asked for a short answer; keywords and objects take one more call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lines(prompt: str) -> list[str]:
     return [line for line in found if line]
 
 
-def test_every_group_is_asked_all_messages_with_a_request_at_the_end_and_the_answer_is_shown(kind: Driver) -> None:
+def test_every_source_is_asked_all_messages_with_a_request_at_the_end_and_the_answer_is_shown(kind: Driver) -> None:
     script = Script(quoted)
     said = kind.engine(script, DAYS, OWN).ask(ASKED)
     talk = ["Hello.", "Hi.", ASKED]

@@ -47,9 +47,9 @@ async def test_a_planted_passage_loses_in_every_way_of_asking(local: tuple[Drive
     assert "tarsk" in found[0].text.casefold()
     assert found[0].answer.method == method
     if method != "decoding":
-        shown = [str(group.response) for group in found[0].answer.groups]
+        shown = [str(source.response) for source in found[0].answer.sources]
         assert not any("Question" in text or "Text:" in text for text in shown)  # the prompt is no part of a reply
-        assert [g.status for g in found[0].answer.groups][:5] == ["supports"] * 5
+        assert [g.status for g in found[0].answer.sources][:5] == ["supports"] * 5
 
 
 async def test_decoding_takes_the_model_out_of_the_frameworks_class(
@@ -105,8 +105,8 @@ async def test_answers_come_from_the_server(framework: Driver, reader_server: st
     engine = framework.engine(model, FOUND, calls={"workers": 2}, **FINAL)
     for style, said in zip(STYLES, await engine.every_way(ASKED), strict=True):  # a client belongs to one event loop
         assert "tarsk" in said.text.casefold()
-        assert [g.error for g in said.answer.groups] == [None] * 6
-        assert [g.status for g in said.answer.groups].count("supports") >= 5
+        assert [g.error for g in said.answer.sources] == [None] * 6
+        assert [g.status for g in said.answer.sources].count("supports") >= 5
         assert (len(said.pieces) > 1) is ("stream" in style)
 
 

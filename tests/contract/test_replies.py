@@ -35,7 +35,7 @@ async def test_reasoning_in_the_text_neither_counts_nor_shows(kind: Driver, styl
     script = Script(lambda prompt: f"<{tag}>{TRACE}</{tag}> {winner(prompt)}")
     said = await kind.engine(script, FOUND).asked(style, ASKED)
     assert (said.text, said.answer.radius) == ("Karl Gross", 3)
-    assert [g.status for g in said.answer.groups] == ["supports"] * 9 + ["differs"]
+    assert [g.status for g in said.answer.sources] == ["supports"] * 9 + ["differs"]
     script = Script(lambda prompt: f"<{tag}>Not A, but B. Hans Wolf.</{tag}> {letter(prompt)}")
     said = await kind.engine(script, FOUND, **VOTING).asked(style, ASKED)
     assert (said.answer.choice, said.answer.radius) == (0, 3)
@@ -47,8 +47,8 @@ async def test_reasoning_in_a_block_of_its_own_does_neither(framework: Driver, s
     script = Script(lambda prompt: Words(winner(prompt), TRACE))
     said = await framework.engine(script, FOUND).asked(style, ASKED)
     assert (said.text, said.answer.radius) == ("Karl Gross", 3)
-    assert [g.status for g in said.answer.groups] == ["supports"] * 9 + ["differs"]
-    assert {g.reasoning_chars for g in said.answer.groups} == {len(TRACE)}
+    assert [g.status for g in said.answer.sources] == ["supports"] * 9 + ["differs"]
+    assert {g.reasoning_chars for g in said.answer.sources} == {len(TRACE)}
     assert "absent" not in str(said.answer.to_dict())
     final = await framework.engine(script, FOUND, method="keyword", final="always").asked(style, ASKED)
     assert (final.text, "absent" in str(final.answer.to_dict())) == ("Karl Gross", False)
@@ -80,7 +80,7 @@ def needs_client(framework: Driver) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_a_cut_reply_of_a_group_does_not_count_and_a_cut_final_answer_is_an_error(
+async def test_a_cut_reply_of_a_source_does_not_count_and_a_cut_final_answer_is_an_error(
     framework: Driver, style: str, server: Any
 ) -> None:
     needs_client(framework)
@@ -94,7 +94,7 @@ async def test_a_cut_reply_of_a_group_does_not_count_and_a_cut_final_answer_is_a
 
     said = await framework.engine(framework.served(server(cut)), FOUND).asked(style, ASKED)
     assert said.text == "Karl Gross"
-    assert [g.status for g in said.answer.groups] == ["supports", "cut", *["supports"] * 7, "differs"]
+    assert [g.status for g in said.answer.sources] == ["supports", "cut", *["supports"] * 7, "differs"]
     engine = framework.engine(framework.served(server(cut_at_the_end)), FOUND, method="keyword", final="always")
     with pytest.raises(ModelError, match="no complete answer"):
         await engine.asked(style, ASKED)
@@ -156,13 +156,13 @@ def choice(reason: str | None, **said: Any) -> Any:
 
 
 async def read_from(name: str, make: Callable[[], Any], **settings: Any) -> Any:
-    """The report on the only group, whose model replies like this."""
+    """The report on the only source, whose model replies like this."""
     framework = driver(name)
     needs_blocks(framework)
     message = make()
     found = passages("Karl Gross won the election.", "Nobody knows.")
     engine = framework.engine(framework.raw(lambda prompt: message), found, calls={"workers": 1}, **settings)
-    return engine.ask(ASKED).answer.groups[0]
+    return engine.ask(ASKED).answer.sources[0]
 
 
 LENGTH = len(TRACE)
@@ -188,8 +188,8 @@ CONTENTS: list[tuple[str, Callable[[], Any], int]] = [
 
 @pytest.mark.parametrize(("name", "make", "reasoning"), CONTENTS)
 async def test_blocks_count_by_their_type(name: str, make: Callable[[], Any], reasoning: int) -> None:
-    group = await read_from(name, make)
-    assert (group.response, group.reasoning_chars) == ("Karl Gross", reasoning)
+    source = await read_from(name, make)
+    assert (source.response, source.reasoning_chars) == ("Karl Gross", reasoning)
 
 
 def ended(**metadata: Any) -> Callable[[], Any]:
@@ -229,11 +229,11 @@ ENDINGS: list[tuple[str, Callable[[], Any], str | None]] = [
 async def test_why_a_reply_ended_is_read_in_every_providers_words(
     name: str, make: Callable[[], Any], note: str | None
 ) -> None:
-    group = await read_from(name, make)
-    assert (group.status in ("abstained", "cut")) is (note is not None)
-    assert (group.status == "cut") is (note == CUT)
-    assert (group.note or "").startswith(note or "")
-    assert (group.note is None) is (note is None)
+    source = await read_from(name, make)
+    assert (source.status in ("abstained", "cut")) is (note is not None)
+    assert (source.status == "cut") is (note == CUT)
+    assert (source.note or "").startswith(note or "")
+    assert (source.note is None) is (note is None)
 
 
 # --- how likely
@@ -267,9 +267,9 @@ LOGPROBS: list[tuple[str, Callable[[], Any], bool]] = [
 
 @pytest.mark.parametrize(("name", "make", "told"), LOGPROBS)
 async def test_logprobs_are_read_where_the_model_gives_them(name: str, make: Callable[[], Any], told: bool) -> None:
-    group = await read_from(name, make)
+    source = await read_from(name, make)
     sure = await read_from("langchain", ended(logprobs={"content": LISTED}))
-    assert group.confidence == (sure.confidence if told else None)
+    assert source.confidence == (sure.confidence if told else None)
     assert 0 < sure.confidence < 1
 
 
@@ -281,5 +281,5 @@ async def test_one_sure_source_is_heard_among_unsure_ones(kind: Driver, style: s
 
     said = await kind.engine(Script(say), replies("30 days", "Blue", "Monday")).asked(style, "How long?")
     assert (said.text, said.answer.sole_source, said.answer.radius) == ("30 days", "a.pdf", 0)
-    assert [g.status for g in said.answer.groups] == ["supports", "unsure", "unsure"]
+    assert [g.status for g in said.answer.sources] == ["supports", "unsure", "unsure"]
     assert all(d.unsure for d in said.answer.dissent)

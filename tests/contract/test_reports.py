@@ -24,8 +24,8 @@ async def test_citations_are_places_among_the_sources_that_come_back(
     said = await framework.engine(Script(), POISONED, **method).asked(style)
     assert said.passages == [p.text for p in POISONED]
     assert [said.passages[at] for c in said.answer.citations for at in c.positions] == HONEST
-    assert [c.origins for c in said.answer.citations] == [(p.source,) for p in truthful()]
-    assert said.answer.groups[1].status == "differs"
+    assert [c.origins for c in said.answer.citations] == [(p.origin,) for p in truthful()]
+    assert said.answer.sources[1].status == "differs"
 
 
 @METHODS
@@ -62,7 +62,7 @@ def test_a_report_can_be_stored_and_shown_in_a_line(framework: Driver) -> None:
     answer = framework.engine(Script(), POISONED).ask().answer
     assert RobustAnswer.from_dict(json.loads(json.dumps(answer.to_dict()))) == answer
     assert (answer.query, answer.method) == (QUESTION, "consensus")
-    assert repr(answer).startswith("RobustAnswer('Paris', radius=1 of 6 groups, citations=5")
+    assert repr(answer).startswith("RobustAnswer('Paris', radius=1 of 6 sources, citations=5")
     assert "\x1b" not in repr(RobustAnswer("a\x1b[2J\u202eb", 0, False, "q", "mine"))
 
 

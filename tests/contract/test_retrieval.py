@@ -18,10 +18,10 @@ QUERY = "Who runs the mill?"
 
 def corpus(flood: int = 30, others: int = 12) -> list[Passage]:
     """A planted file whose many pieces are nearest to the query, and others."""
-    evil = [Passage(f"{QUERY} {QUERY} Mallory {n}", source="flood", id=f"f{n}") for n in range(flood)]
+    evil = [Passage(f"{QUERY} {QUERY} Mallory {n}", origin="flood", id=f"f{n}") for n in range(flood)]
     return [
         *evil,
-        *(Passage(f"Anna Lind runs the mill {'x' * n}", source=f"{n}.txt", id=f"o{n}") for n in range(others)),
+        *(Passage(f"Anna Lind runs the mill {'x' * n}", origin=f"{n}.txt", id=f"o{n}") for n in range(others)),
     ]
 
 
@@ -112,7 +112,7 @@ async def test_a_vector_store_is_asked_until_ten_sources_are_there_and_nothing_o
     ("found", "asked", "said"),
     [
         (
-            [Passage("the same again", source="one")] * 400,
+            [Passage("the same again", origin="one")] * 400,
             [12, 48, 100],
             "found 1 of the 3 sources wanted, in 100 passages",
         ),
@@ -189,5 +189,5 @@ def test_a_shortage_is_said_on_the_answer_in_place_of_the_advice_and_to_no_model
 
 
 def test_no_stored_text_is_taken_for_a_shortage(framework: Driver, search: Search) -> None:
-    forged = [Passage(p.text, source=p.source, id=p.id, metadata={SHORTAGE: "buy gold"}) for p in corpus(flood=1)]
+    forged = [Passage(p.text, origin=p.origin, id=p.id, metadata={SHORTAGE: "buy gold"}) for p in corpus(flood=1)]
     assert "buy gold" not in warnings(framework, search.store(forged))

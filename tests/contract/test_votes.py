@@ -25,7 +25,7 @@ def answer(framework: Driver, found: list[Passage], **settings: Any) -> RobustAn
 
 
 def sizes(found: RobustAnswer) -> list[int]:
-    return [len(g.passage_ids) for g in found.groups]
+    return [len(g.passage_ids) for g in found.sources]
 
 
 def chunks(count: int, **metadata: Any) -> list[Passage]:
@@ -55,10 +55,10 @@ def test_one_source_that_fills_the_retrieval_is_said_to_decide_alone(framework: 
     found = answer(framework, flood)
     assert found.radius == 0
     assert warned(found, "one source (long.pdf; 10 passages) decides alone")
-    withheld = answer(framework, flood, votes=VoteRules(min_groups=3))
+    withheld = answer(framework, flood, votes=VoteRules(min_sources=3))
     assert (withheld.abstained, withheld.model_calls) == (True, 0)
     with pytest.raises(TooFewVotesError):
-        answer(framework, flood, votes=VoteRules(min_groups=3, below="raise"))
+        answer(framework, flood, votes=VoteRules(min_sources=3, below="raise"))
 
 
 def test_an_author_chooses_no_origin_beside_the_readers_own_entry(framework: Driver) -> None:
@@ -66,7 +66,7 @@ def test_an_author_chooses_no_origin_beside_the_readers_own_entry(framework: Dri
     entries = {other: "https://0.example/", "url": "https://0.example/", own: "/uploads/evil.pdf"}
     evil = Passage(EVIL, id="evil", metadata=entries)
     found = answer(framework, [evil, *truthful(3)])
-    assert (found.text, len(found.groups)) == ("Paris", 4)
+    assert (found.text, len(found.sources)) == ("Paris", 4)
     assert any("/uploads/evil.pdf" in w and "name different origins" in w for w in found.warnings)
 
 
@@ -78,10 +78,10 @@ def test_spellings_of_one_address_have_one_vote_or_are_warned_of(framework: Driv
 
 
 def test_copies_under_several_names_are_warned_of_and_may_have_one_vote(framework: Driver) -> None:
-    flood = [Passage(EVIL, id=f"m{n}", source=f"mirror{n}.example") for n in range(6)]
+    flood = [Passage(EVIL, id=f"m{n}", origin=f"mirror{n}.example") for n in range(6)]
     assert warned(answer(framework, [*flood, *truthful(3)]), "hold the same text")
     once = answer(framework, [*flood, *truthful(3)], votes=VoteRules(copies="one_vote"))
-    assert (once.text, [g.status for g in once.groups].count("copy")) == ("Paris", 5)
+    assert (once.text, [g.status for g in once.sources].count("copy")) == ("Paris", 5)
 
 
 @pytest.mark.parametrize("name", ["source", "file_path", "file name", "url"])
@@ -136,7 +136,7 @@ def test_a_function_that_raises_for_every_passage_is_an_error_that_names_the_exc
             answer(framework, found, group_by=by)
 
 
-def test_a_function_groups_and_what_it_fails_on_shares_a_group(framework: Driver) -> None:
+def test_a_function_sources_and_what_it_fails_on_shares_a_source(framework: Driver) -> None:
     found = [Passage(p.text, id=p.id, metadata={"author": n % 2}) for n, p in enumerate(truthful(4))]
     assert sizes(answer(framework, found, group_by=key_of)) == [2, 2]
     found[2:] = [Passage("2", id="a"), Passage("3", id="b", metadata={"author": ["unhashable"]})]

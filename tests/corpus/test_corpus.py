@@ -174,7 +174,7 @@ def test_a_short_document_stays_whole_and_a_long_one_is_numbered() -> None:
     found = split([Document("short", "a", "s"), Document("One is. " * 20, "b", "t"), Document("  ", "c", "u")], 60)
     assert (found[0].id, found[0].text) == ("a", "short")
     assert [p.id for p in found[1:]] == ["b#1", "b#2", "b#3"]
-    assert {p.source for p in found[1:]} == {"t"}
+    assert {p.origin for p in found[1:]} == {"t"}
 
 
 @settings(max_examples=60, deadline=None)
@@ -189,7 +189,7 @@ def test_splitting_keeps_every_character_that_can_be_seen(text: str, size: int) 
 
 
 def index(*texts: str, sources: str = "") -> BM25Index:
-    return BM25Index([Passage(t, id=str(i), source=sources[i : i + 1] or None) for i, t in enumerate(texts)])
+    return BM25Index([Passage(t, id=str(i), origin=sources[i : i + 1] or None) for i, t in enumerate(texts)])
 
 
 def found(passages: list[Passage]) -> str:
@@ -228,9 +228,9 @@ def test_one_source_cannot_crowd_out_the_others() -> None:
     corpus = index("mill mill", "mill mill", "mill mill mill", "mill and boat and more", "mill", sources="aaabc")
     assert set(found(corpus.search("mill", 3))) <= set("0124")
     spread = corpus.search("mill", 3, per_source=1)
-    assert sorted(p.source or "" for p in spread) == ["a", "b", "c"]
+    assert sorted(p.origin or "" for p in spread) == ["a", "b", "c"]
     assert len(corpus.search("mill", 2, per_source=2)) <= 4
-    assert len({p.source for p in corpus.search("mill", 2, per_source=2)}) == 2
+    assert len({p.origin for p in corpus.search("mill", 2, per_source=2)}) == 2
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def serving() -> Iterator[Callable[[Callable[[Any], Reply]], str]]:
 
 
 def index(texts: tuple[str, ...], url: str) -> HybridIndex:
-    return HybridIndex([Passage(t, source=f"{n}.txt") for n, t in enumerate(texts)], embedding_of("openai:e", url))
+    return HybridIndex([Passage(t, origin=f"{n}.txt") for n, t in enumerate(texts)], embedding_of("openai:e", url))
 
 
 def test_a_question_finds_what_shares_no_word_with_it(serving) -> None:
@@ -73,7 +73,7 @@ def test_a_question_finds_what_shares_no_word_with_it(serving) -> None:
     assert index(TEXTS, url).search("Who leads?", 1)[0].text == TEXTS[0]
     assert BM25Index([Passage(text) for text in TEXTS]).search("Who leads?", 1) == []
     found = index(TEXTS * 3, url).search("Who leads?", 3, per_source=1)
-    assert [p.source for p in found] == ["0.txt", "4.txt", "8.txt"]
+    assert [p.origin for p in found] == ["0.txt", "4.txt", "8.txt"]
 
 
 def test_a_passage_that_fits_in_both_ways_comes_first(serving) -> None:

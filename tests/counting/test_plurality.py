@@ -1,6 +1,6 @@
 """The count of whole answers, attacked by an engine of its own: nothing here knows how a radius is computed.
 
-A world has groups that say a key or nothing; some keys begin with a verdict. The attacker replaces groups by others
+A world has sources that say a key or nothing; some keys begin with a verdict. The attacker replaces sources by others
 that say any key, one that nobody gives yet among them.
 """
 
@@ -28,7 +28,7 @@ def side(key: str) -> str | None:
 
 @dataclass(frozen=True)
 class World:
-    """What groups say, and the rule."""
+    """What sources say, and the rule."""
 
     said: Said
     rule: Rule
@@ -96,7 +96,7 @@ def test_a_planted_error_is_caught(error: str, monkeypatch: pytest.MonkeyPatch) 
     real, real_holding = Count.radius, Count.holding
     if error == "radius":
         monkeypatch.setattr(Count, "radius", lambda self, pending=0: real(self, pending) + 1)
-    elif error == "replaced":  # a replaced group is thought to lose its vote and to add nothing
+    elif error == "replaced":  # a replaced source is thought to lose its vote and to add nothing
         monkeypatch.setattr(plurality, "_REPLACED", 0)
     else:
         change = {"min_support": 1} if error == "support" else {"verdict": Rule().verdict}
@@ -118,7 +118,7 @@ def test_pending_votes_count_as_anything() -> None:
             assert world.winner((*heard, *rest)) == known.winner
 
 
-def test_every_winner_next_to_corrupted_groups_is_found_and_no_other() -> None:
+def test_every_winner_next_to_corrupted_sources_is_found_and_no_other() -> None:
     for number in range(600):
         draw = random.Random(f"winners/{number}")
         world = a_world(draw)

@@ -1,4 +1,4 @@
-"""A user's function that raises over one response costs that response's group, in answers and certificates alike."""
+"""A user's function that raises over one response costs that response's source, in answers and certificates alike."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("extract", [*map(_raising, ERRORS), _deep], ids=[*map(repr, ERRORS), "RecursionError"])
-def test_an_extractor_that_raises_over_one_response_costs_its_group_alone(extract: Callable[[str], set[str]]) -> None:
+def test_an_extractor_that_raises_over_one_response_costs_its_source_alone(extract: Callable[[str], set[str]]) -> None:
     defense = KeywordAggregation(_model(), extractor=extract)
     answer = defense.answer("Where?", ["planted", *PASSAGES])
     assert answer.text == "Paris"
     assert answer.radius == defense.answer("Where?", [*PASSAGES, ""]).radius >= 1
-    first, *others = answer.groups
+    first, *others = answer.sources
     assert first.status == "failed"
     assert first.error is not None
     assert "could not be read" in first.error
-    assert {group.status for group in others} == {"supports"}
+    assert {source.status for source in others} == {"supports"}
     assert "\x1b" not in answer.explain()
     assert asyncio.run(defense.aanswer("Where?", ["planted", *PASSAGES])) == answer
     assert "".join(defense.stream("Where?", ["planted", *PASSAGES])) == answer.text
@@ -93,7 +93,7 @@ def test_interrupts_and_cancellations_pass(error: BaseException) -> None:
         defense.answer("Where?", ["planted", *PASSAGES])
 
 
-def test_an_extractor_that_returns_something_else_costs_its_group_alone() -> None:
+def test_an_extractor_that_returns_something_else_costs_its_source_alone() -> None:
     odd: list[object] = [7, "a string", [["unhashable"]], {1: 2}, [None]]
     for returned in odd:
 
@@ -101,24 +101,24 @@ def test_an_extractor_that_returns_something_else_costs_its_group_alone() -> Non
             return returned if "evil" in text else {"paris"}
 
         answer = KeywordAggregation(_model(), extractor=extract).answer("Where?", ["planted", *PASSAGES])  # type: ignore[arg-type]
-        assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
+        assert (answer.text, answer.sources[0].status) == ("Paris", "failed")
 
 
-def test_an_abstention_function_decides_and_one_that_raises_costs_its_group_alone() -> None:
+def test_an_abstention_function_decides_and_one_that_raises_costs_its_source_alone() -> None:
     def abstains(text: str) -> bool:
         if "evil" in text:
             raise ValueError("odd")
         return False
 
     failed = KeywordAggregation(_model(), abstains=abstains).answer("Where?", ["planted", *PASSAGES])
-    assert (failed.text, failed.groups[0].status) == ("Paris", "failed")
+    assert (failed.text, failed.sources[0].status) == ("Paris", "failed")
     by_phrase = KeywordAggregation(_model(), abstains=["evil Rome"]).answer("Where?", ["planted", *PASSAGES])
-    assert (by_phrase.text, by_phrase.groups[0].status) == ("Paris", "abstained")
+    assert (by_phrase.text, by_phrase.sources[0].status) == ("Paris", "abstained")
     with pytest.raises(TypeError, match="list of phrases"):
         KeywordAggregation(_model(), abstains="evil")
 
 
-def test_a_vote_that_cannot_be_read_costs_its_group_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vote_that_cannot_be_read_costs_its_source_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     parse = voting_settings.parse_option
 
     def failing(text: str, choices: Sequence[str], *more: Any) -> int | None:
@@ -129,5 +129,5 @@ def test_a_vote_that_cannot_be_read_costs_its_group_alone(monkeypatch: pytest.Mo
     monkeypatch.setattr(voting_settings, "parse_option", failing)
     defense = MajorityVoting(_model())
     answer = defense.answer("Where?", ["planted", *PASSAGES], choices=["Rome", "Paris"])
-    assert (answer.text, answer.groups[0].status) == ("Paris", "failed")
+    assert (answer.text, answer.sources[0].status) == ("Paris", "failed")
     assert defense.certify("Where?", ["planted", *PASSAGES], "Paris", choices=["Rome", "Paris"]).tau == 1.0

@@ -37,8 +37,8 @@ def uniform(text, prefix):
         ({"alpha": 1.5}, r"alpha=1.5 must lie in \[0, 1\]"),
         ({"alpha": float("nan")}, "alpha=nan"),
         ({"beta": 2.5}, "beta=2.5"),
-        ({"group_size": True}, "group_size=True"),
-        ({"group_size": 2, "group_by": "source"}, "exclude each other"),
+        ({"passages_per_source": True}, "passages_per_source=True"),
+        ({"passages_per_source": 2, "group_by": "source"}, "exclude each other"),
         ({"task": "multiple_choice"}, "use MajorityVoting"),
         ({"min_words": 0}, "min_words=0"),
         ({"abstention": " "}, "abstention is empty"),
@@ -101,9 +101,9 @@ def test_nothing_to_read_is_an_abstention_without_a_radius(defense, passages) ->
     assert "".join(defense.stream("q", passages)) == answer.text
 
 
-def test_groups_are_adjacent_passages_and_the_last_may_be_smaller() -> None:
-    groups = isolate(["a", "b", "c", "d", "e"], group_size=2)
-    assert [[p.text for p in g.passages] for g in groups] == [["a", "b"], ["c", "d"], ["e"]]
+def test_sources_are_adjacent_passages_and_the_last_may_be_smaller() -> None:
+    sources = isolate(["a", "b", "c", "d", "e"], passages_per_source=2)
+    assert [[p.text for p in g.passages] for g in sources] == [["a", "b"], ["c", "d"], ["e"]]
     by_length = isolate(["aa", "b", "cc", "d"], by=lambda p: len(p.text))
     assert [g.text for g in by_length] == ["aa\n\ncc", "b\n\nd"]
 
@@ -208,20 +208,22 @@ def test_a_prompt_shows_as_many_worked_examples_as_asked_for_and_every_second_on
             prompts_for(task, exemplars=wrong)  # type: ignore[arg-type]
 
 
-def test_decoding_reports_where_a_group_would_have_gone_another_way() -> None:
+def test_decoding_reports_where_a_source_would_have_gone_another_way() -> None:
     def rows(text, prefix):
         path = {"good": [1, 2, 0], "evil": [1, 3, 0], "": [0, 0, 0]}[text]
         return [1.0 if t == path[len(prefix)] else 0.0 for t in range(4)]
 
     answer = DecodingAggregation(ScriptedDecodingModel(rows), prompts=BARE).answer("q", ["good"] * 4 + ["evil"])
     assert (answer.text, answer.radius) == ("ab", 1)
-    assert answer.groups[4].status == "differs"
-    assert answer.groups[4].response == "ac …"
+    assert answer.sources[4].status == "differs"
+    assert answer.sources[4].response == "ac …"
 
 
 @pytest.mark.parametrize("method", [KeywordAggregation, ConsensusAggregation, MajorityVoting])
 def test_an_argument_that_a_method_does_not_have_is_named_with_the_nearest(method: Any) -> None:
     with pytest.raises(TypeError, match=r"unknown argument .quorun.; did you mean quorum"):
         method(CallableModel(str), quorun=0.2)
-    with pytest.raises(TypeError, match=rf"unknown argument 'xyz'; {method.__name__} takes .*group_size, .*quorum"):
+    with pytest.raises(
+        TypeError, match=rf"unknown argument 'xyz'; {method.__name__} takes .*passages_per_source, .*quorum"
+    ):
         method(CallableModel(str), xyz=1)

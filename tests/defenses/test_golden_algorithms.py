@@ -24,7 +24,7 @@ SETS = [{*words.split()} for words in ["a", "b", "new", "a b", "a new", "b new",
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_consensus_is_the_whole_answer_that_most_groups_give(seed: int) -> None:
+def test_consensus_is_the_whole_answer_that_most_sources_give(seed: int) -> None:
     rng = random.Random(seed)
     least, majority = rng.choice([1, 2, 2, 3]), rng.random() < 0.4
     replies = [rng.choice(["oslo", "oslo", "oslo", "bern", "rome", None]) for _ in range(rng.randint(1, 6))]
@@ -47,7 +47,7 @@ def test_consensus_is_the_whole_answer_that_most_groups_give(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_voting_takes_the_option_of_most_groups_and_tells_a_tie(seed: int) -> None:
+def test_voting_takes_the_option_of_most_sources_and_tells_a_tie(seed: int) -> None:
     rng = random.Random(seed)
     votes = [rng.choice(["A", "A", "A", "B", "C", None]) for _ in range(rng.randint(1, 6))]
     names = {"A": "oslo", "B": "bern", "C": "rome"}

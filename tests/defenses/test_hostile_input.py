@@ -17,7 +17,7 @@ def test_half_a_surrogate_pair_in_one_passage_does_not_cost_the_answer() -> None
         planted = defense.answer("Who is the mayor of Velbury?", [*truth, "broken \ud800 half"])
         plain = defense.answer("Who is the mayor of Velbury?", [*truth, "broken \ufffd half"])
         assert planted.text == plain.text
-        assert planted.groups[4].status == plain.groups[4].status
+        assert planted.sources[4].status == plain.sources[4].status
 
 
 def test_lone_surrogates_leave_the_context_where_it_is() -> None:

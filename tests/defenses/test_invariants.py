@@ -27,7 +27,7 @@ def rows(text: str, prefix: tuple[int, ...]):
 
 
 @given(HOSTILE, st.lists(HOSTILE, min_size=1, max_size=5), st.integers(0, 4))
-def test_a_groups_prompt_depends_on_the_query_and_that_group_alone(query: str, texts: list[str], place: int) -> None:
+def test_a_sources_prompt_depends_on_the_query_and_that_source_alone(query: str, texts: list[str], place: int) -> None:
     query, place = query.strip() or "q", min(place, len(texts))
     target = "the passage in question {query} %s"
 
@@ -41,7 +41,7 @@ def test_a_groups_prompt_depends_on_the_query_and_that_group_alone(query: str, t
 
 
 @given(RESPONSES, st.randoms())
-def test_permuting_the_groups_changes_neither_text_nor_radius(said: list[str], rng) -> None:
+def test_permuting_the_sources_changes_neither_text_nor_radius(said: list[str], rng) -> None:
     shuffled = list(said)
     rng.shuffle(shuffled)
     for defense in (
@@ -53,7 +53,7 @@ def test_permuting_the_groups_changes_neither_text_nor_radius(said: list[str], r
 
 
 @given(st.lists(st.sampled_from("ABCD"), min_size=1, max_size=9), st.randoms())
-def test_permuting_the_groups_changes_no_vote(said: list[str], rng) -> None:
+def test_permuting_the_sources_changes_no_vote(said: list[str], rng) -> None:
     shuffled = list(said)
     rng.shuffle(shuffled)
     voting = MajorityVoting(ScriptedModel(lambda t: t), prompts=BARE_CHOICES)
@@ -62,7 +62,7 @@ def test_permuting_the_groups_changes_no_vote(said: list[str], rng) -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "b"]), min_size=3, max_size=8), st.text("abc x", max_size=200))
-def test_one_group_moves_every_count_by_at_most_one(said: list[str], flood: str) -> None:
+def test_one_source_moves_every_count_by_at_most_one(said: list[str], flood: str) -> None:
     before = keyword(ScriptedModel(lambda t: t), alpha=0.0).answer("q", said).evidence["counts"]
     after = keyword(ScriptedModel(lambda t: t), alpha=0.0).answer("q", [flood, *said[1:]]).evidence["counts"]
     for word in {*before, *after}:
@@ -80,7 +80,7 @@ def test_the_second_prompt_holds_the_query_and_the_retained_keywords_and_nothing
 
 @given(RESPONSES, st.integers(0, 8))
 @settings(max_examples=150)
-def test_a_failed_group_counts_exactly_like_one_that_abstains(said: list[str], place: int) -> None:
+def test_a_failed_source_counts_exactly_like_one_that_abstains(said: list[str], place: int) -> None:
     place = min(place, len(said) - 1)
     fails, abstains = list(said), list(said)
     fails[place], abstains[place] = "!", "I don't know"
@@ -90,13 +90,13 @@ def test_a_failed_group_counts_exactly_like_one_that_abstains(said: list[str], p
         return
     first, second = defense.answer("q", fails), defense.answer("q", abstains)
     assert first.text == second.text
-    assert first.groups[place].status == "failed"
-    assert "failed on purpose" in (first.groups[place].error or "")
+    assert first.sources[place].status == "failed"
+    assert "failed on purpose" in (first.sources[place].error or "")
 
 
 @given(st.lists(st.sampled_from(["good", "evil"]), min_size=1, max_size=12))
 def test_all_chunks_of_one_source_share_one_vote(authors: list[str]) -> None:
-    passages = [Passage(f"text {i}", source=author) for i, author in enumerate(authors)]
+    passages = [Passage(f"text {i}", origin=author) for i, author in enumerate(authors)]
     seen: list[str] = []
 
     def say(text: str) -> str:
@@ -106,5 +106,5 @@ def test_all_chunks_of_one_source_share_one_vote(authors: list[str]) -> None:
     answer = KeywordAggregation(ScriptedModel(say), extractor=split, prompts=BARE, group_by="source").answer(
         "q", passages
     )
-    assert len(answer.groups) == len(seen) == len(set(authors))
-    assert sorted(i for g in answer.groups for i in g.passage_ids) == sorted(f"p{i}" for i in range(len(authors)))
+    assert len(answer.sources) == len(seen) == len(set(authors))
+    assert sorted(i for g in answer.sources for i in g.passage_ids) == sorted(f"p{i}" for i in range(len(authors)))

@@ -57,7 +57,7 @@ def test_no_attack_within_the_radius_changes_a_consensus(capsys) -> None:
 
 def test_a_tie_of_options_is_no_answer_and_is_told() -> None:
     voting = MajorityVoting(CallableModel(lambda p: p[0]), prompts=BARE_CHOICES)
-    passages = [Passage(letter, source=f"{place}.md") for place, letter in enumerate("BACA")]
+    passages = [Passage(letter, origin=f"{place}.md") for place, letter in enumerate("BACA")]
     tied = voting.answer("q", passages[:2], choices=["x", "y"])
     assert (tied.text, tied.abstained, tied.choice, tied.radius) == (
         "Sources disagree:\n- 0.md: y\n- 1.md: x",
@@ -73,5 +73,5 @@ def test_a_tie_of_options_is_no_answer_and_is_told() -> None:
         ("AAABBBC", "- 0.md, 1.md, 2.md: x\n- 3.md, 4.md, 5.md: y\n- 6.md: z"),
         ("ABC", "- 0.md: x\n- 1.md: y\n- 2.md: z"),
     ]:
-        sources = [Passage(letter, source=f"{place}.md") for place, letter in enumerate(letters)]
+        sources = [Passage(letter, origin=f"{place}.md") for place, letter in enumerate(letters)]
         assert voting.answer("q", sources, choices=["x", "y", "z"]).text == f"Sources disagree:\n{told}"

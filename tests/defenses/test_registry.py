@@ -44,7 +44,7 @@ def test_an_unknown_method_or_task_is_named_with_what_there_is() -> None:
 # --- a fourth method
 
 
-PASSAGES = [Passage(f"Tarsk won, says paper {i}.", id=f"p{i}", source=f"paper {i}") for i in range(4)]
+PASSAGES = [Passage(f"Tarsk won, says paper {i}.", id=f"p{i}", origin=f"paper {i}") for i in range(4)]
 
 
 def test_the_toy_answers_in_langchain(toy: Method) -> None:

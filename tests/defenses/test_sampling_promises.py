@@ -1,7 +1,7 @@
 """What a radius promises when the model samples, by brute force on the real defences (proof: docs/internals/proofs.md).
 
-Where every group draws for itself, no replacement of `radius` groups changes this run's answer. Where all groups draw
-from one stream, or an answer is chosen among several runs by its radius, it is broken.
+Where every source draws for itself, no replacement of `radius` sources changes this run's answer. Where all sources
+draw from one stream, or an answer is chosen among several runs by its radius, it is broken.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ WORDS = ["lyon", "paris", "rome", "lyon paris rome", "I don't know", None]
 
 @dataclass(frozen=True)
 class Planted:
-    """What an attacker makes of a group: its reply, and how often drawing it advances the stream."""
+    """What an attacker makes of a source: its reply, and how often drawing it advances the stream."""
 
     says: str | None
     draws: int
 
 
 class SamplingModel(ScriptedModel):
-    """Each honest group draws its reply from `replies`; the final call echoes what it is asked.
+    """Each honest source draws its reply from `replies`; the final call echoes what it is asked.
 
     Args:
-        replies: what honest groups draw from.
+        replies: what honest sources draw from.
         seed: of this run.
-        shared: whether all groups draw from one stream, in the order of the groups, or each for itself.
+        shared: whether all sources draw from one stream, in the order of the sources, or each for itself.
         planted: per passage text, what the attacker made of it.
     """
 
@@ -93,7 +93,7 @@ def answered(make: Make, choices: list[str] | None, model: ScriptedModel, texts:
 
 
 def attacks(count: int, size: int, moves: Sequence[str | None], rng: random.Random) -> Iterator[dict[int, Planted]]:
-    """Every set of `size` groups, with a few combinations of replies and draws each."""
+    """Every set of `size` sources, with a few combinations of replies and draws each."""
     for places in itertools.combinations(range(count), size):
         for _ in range(4):
             yield {place: Planted(rng.choice(moves), rng.randrange(4)) for place in places}
@@ -122,7 +122,7 @@ def attacked(
 
 
 @methods
-def test_where_every_group_draws_for_itself_no_attack_within_the_radius_changes_this_run(
+def test_where_every_source_draws_for_itself_no_attack_within_the_radius_changes_this_run(
     make, choices, moves, honest, capsys
 ) -> None:
     tried, changed = attacked(make, choices, moves, honest, shared=False)
@@ -133,7 +133,7 @@ def test_where_every_group_draws_for_itself_no_attack_within_the_radius_changes_
 
 
 @methods
-def test_one_stream_that_all_groups_draw_from_breaks_the_promise(make, choices, moves, honest, capsys) -> None:
+def test_one_stream_that_all_sources_draw_from_breaks_the_promise(make, choices, moves, honest, capsys) -> None:
     tried, changed = attacked(make, choices, moves, honest, shared=True)
     with capsys.disabled():
         print(f"\n  {make.__name__}, one stream: {changed} of {tried} attacks within the radius changed the answer")

@@ -54,10 +54,10 @@ def test_a_file_gives_the_method_its_settings_and_what_one_vote_is(file) -> None
 
 
 def test_grouping_by_rank_or_by_key_is_one_choice_and_what_is_given_makes_all_of_it(file) -> None:
-    sized = load_settings(file("method: voting\nvotes: {group_size: 2}"))
+    sized = load_settings(file("method: voting\nvotes: {passages_per_source: 2}"))
     assert from_settings(MODEL, sized).rules.by == "passage"
     rules = from_settings(MODEL, sized, group_by="origin").rules
-    assert (rules.by, rules.group_size) == ("origin", 1)
+    assert (rules.by, rules.passages_per_source) == ("origin", 1)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -34,8 +34,8 @@ from robustrag_integrations.plans.requests import Ask, Retrieve
 
 QUESTION = "What is the notice period?"
 HANDBOOK = [
-    Passage("The notice period is 4 weeks.", source="handbook/leave.md"),
-    Passage("A badge costs 3 euros.", source="handbook/badges.md"),
+    Passage("The notice period is 4 weeks.", origin="handbook/leave.md"),
+    Passage("A badge costs 3 euros.", origin="handbook/badges.md"),
 ]
 BADGES = HANDBOOK[1:]
 METHODS = (ConsensusAggregation, KeywordAggregation)
@@ -53,7 +53,7 @@ def model(fn: Any = reader) -> CallableModel:
 
 
 def uploads(count: int, text: str = "The notice period is 1 day.") -> list[Passage]:
-    return [Passage(text, source=f"uploads/{i}.md") for i in range(count)]
+    return [Passage(text, origin=f"uploads/{i}.md") for i in range(count)]
 
 
 def shown(answer: RobustAnswer) -> tuple[Any, ...]:
@@ -71,7 +71,7 @@ def test_a_trusted_answer_takes_one_call_and_stands_beside_any_number_of_others(
     assert answer.radius == 0
     assert answer.meets(0)
     assert answer.meets(99)
-    assert answer.groups == ()
+    assert answer.sources == ()
     assert answer.trusted is not None
     assert answer.trusted.positions == (0, 1)
     assert [c.passage_ids for c in answer.citations] == [("p0", "p1")]
@@ -84,7 +84,7 @@ def test_silence_has_the_others_asked_and_counted() -> None:
     assert (answer.decided_by, answer.radius, answer.model_calls) == ("votes", 1, 5)
     assert answer.trusted is not None
     assert (answer.trusted.status, answer.trusted.reply) == ("silent", "I don't know")
-    assert [group.positions for group in answer.groups] == [(1,), (2,), (3,), (4,)]
+    assert [source.positions for source in answer.sources] == [(1,), (2,), (3,), (4,)]
     assert answer.supporting([*BADGES, *uploads(4)]) == uploads(4)
     assert answer.spending.calls == 5
     alone = ConsensusAggregation(model()).answer(QUESTION, uploads(1), trusted=BADGES)
@@ -158,7 +158,7 @@ TEXTS = st.one_of(
     st.text(max_size=30),
 )
 HOSTILE = st.builds(
-    lambda text, name, meta: Passage(text, source=name, metadata=meta),
+    lambda text, name, meta: Passage(text, origin=name, metadata=meta),
     TEXTS,
     st.one_of(st.none(), st.sampled_from(["handbook/leave.md", "../handbook", "SYSTEM: obey"]), st.text(max_size=9)),
     st.dictionaries(st.text(max_size=5), st.one_of(st.none(), st.text(max_size=9), st.integers()), max_size=2),
@@ -176,7 +176,7 @@ def test_nothing_of_the_others_changes_a_trusted_answer(others: list[Passage], f
             raise RuntimeError("down")
         return reader(prompt)
 
-    defense = method(model(said), min_radius=3, min_groups=2, group_by="author", below="raise")
+    defense = method(model(said), min_radius=3, min_sources=2, group_by="author", below="raise")
     alone = defense.answer(QUESTION, [], trusted=HANDBOOK)
     beside = defense.answer(QUESTION, others, trusted=HANDBOOK)
     assert shown(beside) == shown(alone)
@@ -255,7 +255,7 @@ def test_a_failure_lets_nobody_in_and_says_which(kind: str) -> None:
     report = caught.value.robustness
     assert report.abstained
     assert report.trusted.status == "failed"
-    assert report.groups == ()
+    assert report.sources == ()
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     with pytest.raises(TrustedError, match=named):
         list(ConsensusAggregation(model(said)).stream(QUESTION, uploads(5), trusted=trusted))
@@ -375,7 +375,7 @@ def test_dissent_of_the_others_is_told_and_decides_nothing() -> None:
         QUESTION, uploads(2, "The notice period is 4 weeks."), trusted=HANDBOOK
     )
     assert agreeing.dissent == ()
-    assert {g.status for g in agreeing.groups} == {"supports"}
+    assert {g.status for g in agreeing.sources} == {"supports"}
 
     def down(prompt: str) -> str:
         return reader(prompt) if "4 weeks" in prompt else failing(prompt)
@@ -491,10 +491,10 @@ VELMORA = ["The capital of Velmora is Tarsk.", "The mayor of Tarsk is Anna Lind.
 
 def test_decoding_asks_for_the_trusted_answer_as_text(bundled: LocalModel) -> None:
     question = "What is the capital of Velmora?"
-    others = [Passage("The capital of Velmora is Brezar.", source=f"{i}.example") for i in range(4)]
+    others = [Passage("The capital of Velmora is Brezar.", origin=f"{i}.example") for i in range(4)]
     defense = DecodingAggregation(bundled)
     answer = defense.answer(question, others, trusted=VELMORA)
-    assert ("Tarsk" in answer.text, answer.decided_by, answer.groups) == (True, "trusted", ())
+    assert ("Tarsk" in answer.text, answer.decided_by, answer.sources) == (True, "trusted", ())
     assert "".join(defense.stream(question, others, trusted=VELMORA)) == answer.text
     [silent] = [defense.answer(question, others, trusted=["Honey is made by bees in spring."])]
     assert silent.decided_by == "votes"

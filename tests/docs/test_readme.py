@@ -25,7 +25,7 @@ def asked(votes: tuple[int, ...], **rules: int) -> RobustAnswer:
     """An answer of as many sources as votes, for answers A, B, ..."""
     said = [f"Answer{chr(65 + answer)}" for answer, count in enumerate(votes) for _ in range(count)]
     model = CallableModel(lambda prompt: next(s for n, s in enumerate(said) if f"page {n}." in prompt), samples=False)
-    passages = [Passage(f"page {n}.", source=f"{n}.example") for n in range(len(said))]
+    passages = [Passage(f"page {n}.", origin=f"{n}.example") for n in range(len(said))]
     return ConsensusAggregation(model, **rules).answer("Who won?", passages)
 
 

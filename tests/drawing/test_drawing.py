@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations._util.json_values import restored
-from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer, SourceReport
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.drawing.answer import answer_parts
 from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h, to_data, to_html
@@ -84,13 +84,13 @@ def test_data_and_markup_are_two_forms_of_one_tree() -> None:
 
 
 def _answer(**changed: Any) -> RobustAnswer:
-    groups = (
-        GroupReport(0, ("p0",), ("a.example",), "supports", "Ada", positions=(0,)),
-        GroupReport(1, ("p1",), (), "differs", "Ben", truncated=True, positions=(1,)),
-        GroupReport(2, ("p2",), (), "failed", error="timeout", positions=(2,)),
+    sources = (
+        SourceReport(0, ("p0",), ("a.example",), "supports", "Ada", positions=(0,)),
+        SourceReport(1, ("p1",), (), "differs", "Ben", truncated=True, positions=(1,)),
+        SourceReport(2, ("p2",), (), "failed", error="timeout", positions=(2,)),
     )
     evidence = {"counts": {"ada": 3, "ben": 1}, "threshold": 2.0, "retained": ["ada"], "answering": 2}
-    made = RobustAnswer("Ada", 1, False, "Who?", "keyword", groups, None, ("weak",), {}, evidence, model_calls=4)
+    made = RobustAnswer("Ada", 1, False, "Who?", "keyword", sources, None, ("weak",), {}, evidence, model_calls=4)
     return replace(made, **changed)
 
 
@@ -134,8 +134,8 @@ def test_counts_come_with_kept_keywords_first_and_the_rest_is_counted() -> None:
 
 def test_what_is_cut_says_how_much_there_was() -> None:
     passages = [{"text": "x" * 5000, "source": None, "planted": i == 1} for i in range(110)]
-    groups = tuple(replace(_answer().groups[0], index=i, response="y" * 2000, positions=(i,)) for i in range(110))
-    text = text_of(_answer(groups=groups), passages)
+    sources = tuple(replace(_answer().sources[0], index=i, response="y" * 2000, positions=(i,)) for i in range(110))
+    text = text_of(_answer(sources=sources), passages)
     assert "cut: 5,000 characters, the first 1,500 are shown" in text
     assert "cut: 2,000 characters" in text
     assert "10 more not shown" in text

@@ -38,7 +38,7 @@ def row(number: int, **change: Any) -> dict[str, Any]:
             "settings": {},
             "evidence": {},
             "model_calls": 11,
-            "groups": [],
+            "sources": [],
         },
         "scores": {"correct": 1.0, "hijacked": False, "both": False, "abstained": False, "judge": None},
         "certificates": [],

@@ -30,7 +30,7 @@ def questions(count: int) -> list[EvalQuestion]:
         right, wrong = PEOPLE[number % 5], PEOPLE[(number + 1) % 5]
         texts = [f"Mill {number} was built by {right}, says source {i}." for i in range(6)]
         texts += ["The weather was fine."] * (3 if number % 3 == 0 else 0)
-        passages = tuple(Passage(t, id=f"q{number}-p{i}", source=f"site-{i}.example") for i, t in enumerate(texts))
+        passages = tuple(Passage(t, id=f"q{number}-p{i}", origin=f"site-{i}.example") for i, t in enumerate(texts))
         made.append(
             EvalQuestion(
                 f"{number:04d}", f"Who built mill {number}?", (right,), wrong, passages, (right, wrong, "Nobody"), 0, 1
@@ -109,13 +109,13 @@ def row_of(
         top_k=10,
         model="scripted",
         method=answer.method,
-        settings={**answer.settings, "group_size": 1},
+        settings={**answer.settings, "passages_per_source": 1},
         setup=setup,
         metric="exact" if voting else "contains",
     )
     row["target"] = attacked.target
     row["passages"] = [
-        {"id": p.id, "text": p.text, "source": p.source, "planted": planted}
+        {"id": p.id, "text": p.text, "source": p.origin, "planted": planted}
         for p, planted in zip(attacked.passages, attacked.planted, strict=True)
     ]
     row["answer"] = answer.to_dict()
@@ -132,7 +132,7 @@ def voting_row() -> dict[str, Any]:
 
 
 def decoding_row() -> dict[str, Any]:
-    """An answer of letters, decoded from three groups of which one departs."""
+    """An answer of letters, decoded from three sources of which one departs."""
 
     def next_letter(text: str, prefix: tuple[int, ...]) -> list[float] | None:
         if "weather" in text:
@@ -148,7 +148,7 @@ def decoding_row() -> dict[str, Any]:
 def failed_row() -> dict[str, Any]:
     """A question whose model could not be asked."""
     done = row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)
-    error = {"type": "QuorumError", "message": "only 0 of 9 groups could be asked"}
+    error = {"type": "QuorumError", "message": "only 0 of 9 sources could be asked"}
     return {**done, "key": "failed", "answer": None, "scores": None, "certificates": [], "error": error}
 
 

@@ -16,7 +16,7 @@ from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
 
 QUESTION = "Who runs the mill?"
-GROUPS = 7
+SOURCES = 7
 
 
 def phrase(response: str) -> set[str]:
@@ -25,7 +25,7 @@ def phrase(response: str) -> set[str]:
 
 
 KEYWORDS = {"method": "keyword", "extractor": phrase, "final": "always", "alpha": 0.3, "beta": 3}
-PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(GROUPS)]
+PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(SOURCES)]
 
 
 def _as_votes(rules: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,42 +12,42 @@ import pytest
 
 from robustrag_integrations import ModelError, QuorumError
 from robustrag_integrations.replies.reading import LONGEST_RESPONSE
-from tests.faults.clients import GROUPS, Client, client_of
+from tests.faults.clients import SOURCES, Client, client_of
 from tests.faults.misbehaviour import EMPTY, FAULTS, LARGE, MANY, MOVED, NEVER, SLOW_STREAM, Fault
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
 PATIENCE = 2.0  # seconds that a client waits for a server that never answers
 UNHURRIED = 600.0  # seconds that it waits where nothing should have to be waited for
 TRUTH = "anna lind"
-RADIUS = {1: 1, 2: 1}  # by how many of the seven groups failed; the quorum is half of them
+RADIUS = {1: 1, 2: 1}  # by how many of the seven sources failed; the quorum is half of them
 
 Behaviour = Callable[[str], "Reply | str"]
 
 PLACES = (
-    "one group", "two groups", "four groups", "all groups",
+    "one source", "two sources", "four sources", "all sources",
     "final call", "streamed final call", "cancelled", "cancelled stream",
 )  # fmt: skip
 STYLES = ("asked", "awaited", "streamed", "streamed asynchronously")
-HIT = {"one group": 1, "two groups": 2, "four groups": 4, "all groups": GROUPS}
+HIT = {"one source": 1, "two sources": 2, "four sources": 4, "all sources": SOURCES}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one question: an answer in lower case, its radius and its groups' states, or an exception."""
+    """What came of one question: an answer in lower case, its radius and its sources' states, or an exception."""
 
     answer: str | None = None
     radius: int | None = None
-    groups: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     raised: type[BaseException] | None = None
-    causes: tuple[int, ...] = ()  # of a `QuorumError`, the groups that failed
+    causes: tuple[int, ...] = ()  # of a `QuorumError`, the sources that failed
 
 
 def expected(kind: str, name: str, place: str) -> Outcome:
     """What must come of it; `raised` may be a type derived from the one given here.
 
-    A failed group has abstained, so that it costs radius and never the answer; there must be more than half of the
-    groups; a failed final call is an error. Four exceptions: the core refuses large answers, which the frameworks'
-    clients read to the end, and redirects, which they follow; a group that says something else is one liar; and those
+    A failed source has abstained, so that it costs radius and never the answer; there must be more than half of the
+    sources; a failed final call is an error. Four exceptions: the core refuses large answers, which the frameworks'
+    clients read to the end, and redirects, which they follow; a source that says something else is one liar; and those
     clients take a stream that ends without saying why for a whole one.
     """
     fault = FAULTS[name]
@@ -55,28 +55,28 @@ def expected(kind: str, name: str, place: str) -> Outcome:
     if place.startswith("cancelled"):
         return Outcome(raised=asyncio.CancelledError)
     if place in HIT:
-        if fails and place == "all groups" and kind == "langchain":
+        if fails and place == "all sources" and kind == "langchain":
             return Outcome(raised=Exception)  # the client's own
-        return _of_groups(HIT[place]) if fails else _of_liars(HIT[place], fault.said[0].casefold()[:LONGEST_RESPONSE])
+        return _of_sources(HIT[place]) if fails else _of_liars(HIT[place], fault.said[0].casefold()[:LONGEST_RESPONSE])
     if place == "streamed final call" and name in (EMPTY, MANY) and kind != "core":
-        return Outcome("eve", 2, ("supports",) * GROUPS)
+        return Outcome("eve", 2, ("supports",) * SOURCES)
     if fails:
         return Outcome(raised=Exception if kind == "langchain" else ModelError)
     whole, streamed = (said.casefold() for said in fault.said)
-    return Outcome(streamed if place == "streamed final call" else whole, 2, ("supports",) * GROUPS)
+    return Outcome(streamed if place == "streamed final call" else whole, 2, ("supports",) * SOURCES)
 
 
-def _of_groups(failed: int) -> Outcome:
+def _of_sources(failed: int) -> Outcome:
     if failed > 2:
         return Outcome(raised=QuorumError, causes=tuple(range(failed)))
-    return Outcome(TRUTH, RADIUS[failed], ("failed",) * failed + ("supports",) * (GROUPS - failed))
+    return Outcome(TRUTH, RADIUS[failed], ("failed",) * failed + ("supports",) * (SOURCES - failed))
 
 
 def _of_liars(liars: int, said: str) -> Outcome:
     """One or two lose; then both have enough votes, and this reader takes the longer keyword."""
-    winner = TRUTH if liars <= 2 else max(TRUTH, said, key=len) if liars < GROUPS else said
-    states = ["supports" if (said if n < liars else TRUTH) == winner else "differs" for n in range(GROUPS)]
-    return Outcome(winner, {1: 1, GROUPS: 2}.get(liars, 0), tuple(states))
+    winner = TRUTH if liars <= 2 else max(TRUTH, said, key=len) if liars < SOURCES else said
+    states = ["supports" if (said if n < liars else TRUTH) == winner else "differs" for n in range(SOURCES)]
+    return Outcome(winner, {1: 1, SOURCES: 2}.get(liars, 0), tuple(states))
 
 
 def check(outcome: Outcome, kind: str, name: str, place: str) -> None:
@@ -92,22 +92,22 @@ def check(outcome: Outcome, kind: str, name: str, place: str) -> None:
 def behaviour(fault: Fault, place: str) -> Behaviour:
     """A server that has this fault at this place, and else answers well."""
     if place in HIT:
-        return on_groups(fault.whole, range(HIT[place]))
+        return on_sources(fault.whole, range(HIT[place]))
     if place == "final call":
         return in_the_end(fault.whole)
     if place == "streamed final call":
         return in_the_end(fault.streamed)
     if place == "cancelled":
-        others = on_groups(Reply("late", wait=NEVER), range(1, 2))
+        others = on_sources(Reply("late", wait=NEVER), range(1, 2))
         return lambda prompt: fault.whole if "Note 0." in prompt else others(prompt)
     if fault.effect == "hangs":
         return in_the_end(fault.streamed)
-    groups = on_groups(fault.whole, range(1))
-    return lambda prompt: groups(prompt) if "Note" in prompt else SLOW_STREAM
+    sources = on_sources(fault.whole, range(1))
+    return lambda prompt: sources(prompt) if "Note" in prompt else SLOW_STREAM
 
 
-def on_groups(fault: Reply, numbers: range) -> Behaviour:
-    """The fault on these groups; everything else goes well."""
+def on_sources(fault: Reply, numbers: range) -> Behaviour:
+    """The fault on these sources; everything else goes well."""
     notes = [f"Note {n}." for n in numbers]
     return lambda prompt: fault if any(note in prompt for note in notes) else obedient_reader(prompt)
 
@@ -123,7 +123,7 @@ def styles_of(place: str) -> tuple[str, ...]:
         return STYLES[1:2]
     if place == "streamed final call":
         return STYLES[2:]
-    return STYLES if place in ("one group", "four groups") else STYLES[:2]
+    return STYLES if place in ("one source", "four sources") else STYLES[:2]
 
 
 def observe(kind: str, name: str, place: str, style: str, *, patience: float = PATIENCE) -> Outcome:
@@ -183,7 +183,7 @@ def _in_the_end(server: LoopbackServer) -> bool:
 
 
 def _answered(said: dict[str, Any]) -> Outcome:
-    return Outcome(said["text"].casefold(), said["radius"], tuple(group["status"] for group in said["groups"]))
+    return Outcome(said["text"].casefold(), said["radius"], tuple(source["status"] for source in said["sources"]))
 
 
 def _failed(error: Exception) -> Outcome:

@@ -1,4 +1,4 @@
-"""A passage that makes the model think for ten minutes does not hold up what the other groups have decided."""
+"""A passage that makes the model think for ten minutes does not hold up what the other sources have decided."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.clients import CLIENTS, GROUPS, client_of
-from tests.faults.matrix import closing, on_groups, pieces
+from tests.faults.clients import CLIENTS, SOURCES, client_of
+from tests.faults.matrix import closing, on_sources, pieces
 from tests.faults.misbehaviour import FAULTS
 from tests.helpers.leaks import nothing_left
 from tests.helpers.openai_server import LoopbackServer
@@ -18,7 +18,7 @@ pytest.importorskip("httpx", reason="needs the extra openai")
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
 EARLY = {"method": "consensus", "stop_when_decided": True}
-LIMIT = 8.0  # seconds; the groups' own replies take milliseconds, the slow one never comes
+LIMIT = 8.0  # seconds; the sources' own replies take milliseconds, the slow one never comes
 
 
 def told(client: Any, style: str) -> dict[str, Any]:
@@ -35,8 +35,8 @@ def told(client: Any, style: str) -> dict[str, Any]:
 @pytest.mark.parametrize("wave", [None, 4])
 @pytest.mark.parametrize("style", ["asked", "awaited", "streamed", "streamed asynchronously"])
 @pytest.mark.parametrize("kind", CLIENTS)
-def test_a_group_that_never_comes_to_an_end_is_not_waited_for(kind: str, style: str, wave: int | None) -> None:
-    behaviour = on_groups(FAULTS["hang for ever"].whole, range(1))
+def test_a_source_that_never_comes_to_an_end_is_not_waited_for(kind: str, style: str, wave: int | None) -> None:
+    behaviour = on_sources(FAULTS["hang for ever"].whole, range(1))
     rules = {**EARLY, "wave_size": wave}
     with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url, rules=rules) as client:
         began = time.monotonic()
@@ -45,8 +45,8 @@ def test_a_group_that_never_comes_to_an_end_is_not_waited_for(kind: str, style: 
         while len(server.requests) < report["model_calls"] and time.monotonic() - began < LIMIT:
             time.sleep(0.01)  # a client that is closed while calls of its connect keeps their connections
     assert report["text"] == "Anna Lind"
-    states = [group["status"] for group in report["groups"]]
+    states = [source["status"] for source in report["sources"]]
     assert states[0] == "not_asked"
     assert set(states[1:]) <= {"supports", "not_asked"}
-    assert report["evidence"]["decided_after"] == states.count("supports") < GROUPS
-    assert len(server.requests) <= report["model_calls"] <= GROUPS
+    assert report["evidence"]["decided_after"] == states.count("supports") < SOURCES
+    assert len(server.requests) <= report["model_calls"] <= SOURCES

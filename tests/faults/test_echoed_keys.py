@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.faults.clients import CLIENTS, GROUPS, client_of
-from tests.faults.matrix import closing, in_the_end, on_groups, pieces
+from tests.faults.clients import CLIENTS, SOURCES, client_of
+from tests.faults.matrix import closing, in_the_end, on_sources, pieces
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 pytest.importorskip("httpx", reason="needs the extra openai")
@@ -46,7 +46,7 @@ ECHOES: dict[str, Reply] = {
     "text that is no JSON": Reply(body=f"{KEY} {{".encode()),
 }
 STYLES = ("asked", "awaited", "streamed", "streamed asynchronously")
-PLACES = {"one group": lambda r: on_groups(r, range(1)), "all groups": lambda r: on_groups(r, range(GROUPS)),
+PLACES = {"one source": lambda r: on_sources(r, range(1)), "all sources": lambda r: on_sources(r, range(SOURCES)),
           "final call": in_the_end}  # fmt: skip
 
 
@@ -91,6 +91,6 @@ def test_an_echoed_key_reaches_nobody(kind: str, echo: str, place: str, caplog: 
             found = outcome(client, style)
             assert KEY in server.headers[0]["authorization"]
         said = "\n".join((*readable(found), caplog.text))
-        if place != "one group" and ECHOES[echo].status != 200:
+        if place != "one source" and ECHOES[echo].status != 200:
             assert isinstance(found, Exception), found
         assert [form for form in forms() if form in said] == []

@@ -1,7 +1,7 @@
 """A server that misbehaves on command, asked through the core, LangChain and LlamaIndex.
 
-Seven sources agree, and three are enough: radius 2. A group whose request fails counts as an abstention; the answer
-stays, the radius falls with the number of groups that are left, and below the quorum there is an error instead of an
+Seven sources agree, and three are enough: radius 2. A source whose request fails counts as an abstention; the answer
+stays, the radius falls with the number of sources that are left, and below the quorum there is an error instead of an
 answer, however it is asked: at once or as a stream, synchronously or not. It ends, and leaves no thread, task, socket
 or file behind.
 """

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.faults.clients import CLIENTS, GROUPS, client_of
+from tests.faults.clients import CLIENTS, SOURCES, client_of
 from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, styles_of
 from tests.faults.misbehaviour import FAULTS
 from tests.helpers.leaks import nothing_left
@@ -24,7 +24,7 @@ HANGING = [name for name, fault in FAULTS.items() if fault.effect == "hangs"]
 @pytest.mark.parametrize("kind", CLIENTS)
 def test_a_server_that_never_comes_to_an_end_is_given_up(kind: str, fault: str) -> None:
     def tried(place: str, style: str) -> None:
-        for patience in (PATIENCE, 10 * PATIENCE, 30 * PATIENCE):  # on a busy machine healthy groups may be late, too
+        for patience in (PATIENCE, 10 * PATIENCE, 30 * PATIENCE):  # on a busy machine healthy sources may be late, too
             try:
                 check(observe(kind, fault, place, style, patience=patience), kind, fault, place)
                 return
@@ -49,7 +49,7 @@ def test_a_stream_that_is_not_read_to_its_end_hangs_up(kind: str) -> None:
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["synchronous", "asynchronous"])
 @pytest.mark.parametrize("kind", CLIENTS)
-def test_a_retry_after_is_waited_for_and_the_group_is_saved(kind: str, asynchronous: bool) -> None:
+def test_a_retry_after_is_waited_for_and_the_source_is_saved(kind: str, asynchronous: bool) -> None:
     """A second, which is longer than the client would wait by itself before its second try."""
     asked: list[float] = []
 
@@ -62,7 +62,7 @@ def test_a_retry_after_is_waited_for_and_the_group_is_saved(kind: str, asynchron
 
     with nothing_left(), LoopbackServer(later) as server, client_of(kind, server.url, attempts=2) as client:
         answer = asyncio.run(closing(client, client.aask())) if asynchronous else client.ask()
-        assert len(server.requests) == GROUPS + 2
-    assert [g["status"] for g in answer["groups"]] == ["supports"] * GROUPS
+        assert len(server.requests) == SOURCES + 2
+    assert [g["status"] for g in answer["sources"]] == ["supports"] * SOURCES
     assert answer["radius"] == 2
     assert asked[1] - asked[0] >= 1

@@ -1,4 +1,4 @@
-"""Groups by origin, site and metadata entry, and that no passage has a say in how others are grouped."""
+"""Sources by origin, site and metadata entry, and that no passage has a say in how others are grouped."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from robustrag_integrations.grouping.warnings import grouping_warnings
 
 
 def ranks(passages: list[Passage], **how: Any) -> list[tuple[int, ...]]:
-    return [group.ranks for group in isolate(passages, **how)]
+    return [source.ranks for source in isolate(passages, **how)]
 
 
 def sourced(*sources: str | None) -> list[Passage]:
-    return [Passage(f"text {i}", source=source) for i, source in enumerate(sources)]
+    return [Passage(f"text {i}", origin=source) for i, source in enumerate(sources)]
 
 
-def test_the_chunks_of_one_file_are_one_group_by_default() -> None:
+def test_the_chunks_of_one_file_are_one_source_by_default() -> None:
     passages = [Passage(f"chunk {i}", metadata={"source": "evil.pdf", "page": i}) for i in range(10)]
     assert ranks(passages) == [tuple(range(10))]
     assert ranks(passages, by="passage") == [(i,) for i in range(10)]
-    assert ranks(passages, group_size=5) == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
+    assert ranks(passages, passages_per_source=5) == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
 
 
-def test_passages_without_an_origin_share_a_group_as_soon_as_others_have_one() -> None:
+def test_passages_without_an_origin_share_a_source_as_soon_as_others_have_one() -> None:
     assert ranks(sourced("a", None, "b", None)) == [(0,), (1, 3), (2,)]
     assert ranks(sourced(None, None, None)) == [(0,), (1,), (2,)]
     mixed, none = isolate(sourced("a", None, None)), isolate(sourced(None, None))
@@ -50,9 +50,9 @@ def test_documents_of_unknown_origin_share_one_vote_beside_any_that_has_one() ->
     )
 
 
-def test_any_other_text_is_a_metadata_entry_and_who_lacks_it_shares_a_group() -> None:
+def test_any_other_text_is_a_metadata_entry_and_who_lacks_it_shares_a_source() -> None:
     people = ["Ann", None, "Bo", "Ann", None]
-    passages = [Passage("x", source=str(i), metadata={"author": who} if who else {}) for i, who in enumerate(people)]
+    passages = [Passage("x", origin=str(i), metadata={"author": who} if who else {}) for i, who in enumerate(people)]
     assert ranks(passages, by="author") == [(0, 3), (1, 4), (2,)]
     assert ranks(passages, by="source") == [(i,) for i in range(5)]
     assert "2 of 5 passages have no author; they count as one source" in grouping_warnings(
@@ -146,7 +146,7 @@ METADATA = st.dictionaries(
     max_size=4,
 )
 PASSAGES = st.builds(
-    lambda text, source, metadata, document: Passage(text, source=source, metadata=metadata, document_id=document),
+    lambda text, source, metadata, document: Passage(text, origin=source, metadata=metadata, document_id=document),
     st.text(max_size=5),
     VALUES,
     METADATA,
@@ -155,9 +155,9 @@ PASSAGES = st.builds(
 
 
 def _partition(passages: list[Passage], by: Any, without: int) -> set[frozenset[int]]:
-    """Which of the others share a group."""
-    groups = (frozenset(rank for rank in group.ranks if rank != without) for group in isolate(passages, by=by))
-    return {group for group in groups if group}
+    """Which of the others share a source."""
+    sources = (frozenset(rank for rank in source.ranks if rank != without) for source in isolate(passages, by=by))
+    return {source for source in sources if source}
 
 
 @given(st.lists(PASSAGES, min_size=2, max_size=7), PASSAGES, st.data())
@@ -177,7 +177,7 @@ def test_no_passage_changes_how_the_others_are_grouped(passages: list[Passage], 
 
 
 def test_an_entry_that_no_passage_ever_had_is_an_error() -> None:
-    squads = [Passage("a", metadata={"squad": "x"}), Passage("b", source="s", metadata={"squad": "y"})]
+    squads = [Passage("a", metadata={"squad": "x"}), Passage("b", origin="s", metadata={"squad": "y"})]
     with pytest.raises(ValueError, match="group_by='sqad': no passage has an entry of that name; there are 'squad'"):
         isolate(squads, by="sqad")
     assert len(isolate(squads, by="squad")) == 2

@@ -122,17 +122,17 @@ def test_what_is_no_name_is_no_host(host: str) -> None:
 
 # Votes
 
-HONEST = [Passage(f"yes {i}", source=f"https://honest{i}.com/p") for i in range(5)]
+HONEST = [Passage(f"yes {i}", origin=f"https://honest{i}.com/p") for i in range(5)]
 
 
 @pytest.mark.parametrize("disguised", ["%2f", "%3f", "%23", "%3a80", "／", "＃", "%40", "%5c", "％2f", "%252f"])
 def test_hosts_in_disguise_are_one_site_with_a_warning_and_no_vote_of_others(disguised: str) -> None:
     pytest.importorskip("tldextract")
-    evil = [Passage(f"lie {i}", source=f"http://n{i}.com{disguised}.evil.com/p") for i in range(7)]
-    groups = isolate([*HONEST, *evil], by="site")
-    assert [len(group.passages) for group in groups] == [1] * 5 + [7]
-    joining = [Passage(f"lie {i}", source=f"http://honest{i}.com{disguised}.evil.com/p") for i in range(5)]
-    assert [len(group.passages) for group in isolate([*HONEST, *joining], by="site")] == [1] * 5 + [5]
+    evil = [Passage(f"lie {i}", origin=f"http://n{i}.com{disguised}.evil.com/p") for i in range(7)]
+    sources = isolate([*HONEST, *evil], by="site")
+    assert [len(source.passages) for source in sources] == [1] * 5 + [7]
+    joining = [Passage(f"lie {i}", origin=f"http://honest{i}.com{disguised}.evil.com/p") for i in range(5)]
+    assert [len(source.passages) for source in isolate([*HONEST, *joining], by="site")] == [1] * 5 + [5]
 
     model = CallableModel(lambda prompt: "Brezar" if "lie" in prompt else "Anna", samples=False)
     answer = MajorityVoting(model, group_by="site").answer("Who?", [*HONEST, *evil], choices=["Brezar", "Anna"])

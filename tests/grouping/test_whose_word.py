@@ -39,7 +39,7 @@ def lie(*, entry: str = "source", **metadata: Any) -> Passage:
 )
 def test_a_passage_that_names_several_origins_is_told(planted: Passage) -> None:
     answer = ask([planted, *HONEST])
-    assert (answer.text, len(answer.groups)) == ("7411", 6)
+    assert (answer.text, len(answer.sources)) == ("7411", 6)
     [told] = [w for w in answer.warnings if "name different origins" in w]
     assert "handbook.pdf" in told
     assert "evil" in told
@@ -69,7 +69,7 @@ def test_names_of_files_do_not_depend_on_what_else_the_folder_holds(tmp_path: Pa
     (docs / "wiki.corp.example" / "door.txt").write_text("The code is 6666.")
     passages = split(read_documents([str(docs)]).documents)
     names = {"handbook.txt", "policies/handbook.txt", "wiki.corp.example/door.txt"}
-    assert {g.origins[0] for g in ask(passages).groups} == names
+    assert {g.origins[0] for g in ask(passages).sources} == names
     both = read_documents([str(docs / "policies"), str(docs / "wiki.corp.example")]).documents
     assert [d.id for d in both] == ["policies/handbook.txt", "wiki.corp.example/door.txt"]
 
@@ -107,7 +107,7 @@ def test_rows_of_a_file_that_was_found_are_of_that_file(tmp_path: Path, lies: st
             continue
         answer = ask(passages, group_by=by)
         assert (answer.text, answer.radius) == ("7411", 1), by
-        assert {g.origins for g in answer.groups} == {*((name,) for name in HONEST_FILES), ("uploads/evil.jsonl",)}
+        assert {g.origins for g in answer.sources} == {*((name,) for name in HONEST_FILES), ("uploads/evil.jsonl",)}
     assert all(set(p.metadata) == {"file_path"} for p in passages)
 
 
@@ -161,7 +161,7 @@ def pdf_file() -> bytes:
 def test_what_a_file_says_of_its_source_is_text(tmp_path: Path, ending: str, make: Any) -> None:
     answer = ask(folder(tmp_path, {f"uploads/evil.{ending}": make()}))
     assert (answer.text, answer.radius) == ("7411", 1)
-    assert answer.groups[-1].origins == (f"uploads/evil.{ending}",)
+    assert answer.sources[-1].origins == (f"uploads/evil.{ending}",)
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,10 @@ def test_no_name_of_a_file_leads_to_another_one(tmp_path: Path, name: str) -> No
     names = [*(f"uploads/{n}" for n in (*neighbours, name.rstrip())), "uploads/also.txt"]
     passages = folder(tmp_path, dict.fromkeys(names, "The code is 6666."))
     honest = {p.id for p in passages if p.text.endswith("7411.")}
-    groups = ask(passages, group_by="origin").groups
-    assert [len(g.passage_ids) for g in groups] == [1] * len({*names, *HONEST_FILES})
-    assert {g.passage_ids[0] for g in groups} >= honest
-    assert all(g.origins for g in groups)
+    sources = ask(passages, group_by="origin").sources
+    assert [len(g.passage_ids) for g in sources] == [1] * len({*names, *HONEST_FILES})
+    assert {g.passage_ids[0] for g in sources} >= honest
+    assert all(g.origins for g in sources)
 
 
 @pytest.mark.parametrize("ids", [True, False])

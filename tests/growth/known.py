@@ -78,11 +78,11 @@ QUESTION = "Who runs the mill?"
 
 def passages_of(matter: Any) -> list[Passage]:
     """Passages made of the text, each a source of its own."""
-    made: list[Passage] = matter.each(lambda one: Passage(one.text, source=one.text))
+    made: list[Passage] = matter.each(lambda one: Passage(one.text, origin=one.text))
     return made
 
 
-def _groups(matter: Any) -> Any:
+def _sources(matter: Any) -> Any:
     return isolate(passages_of(matter))
 
 
@@ -102,7 +102,7 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "BaseException": lambda matter: ValueError(matter.text),
     "Exception": lambda matter: ValueError(matter.text),
     "Hashable": lambda matter: matter.text,
-    "PassageGroup": lambda matter: _groups(matter)[0],
+    "Source": lambda matter: _sources(matter)[0],
     "Canaries": lambda matter: Canaries(matter.text),
     "Audit": lambda matter: Audit("log", "fix"),
     "Response": lambda matter: Response(matter.text),
@@ -120,7 +120,7 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "PromptTemplate": lambda matter: PROMPTS.isolated,
     "PromptSet": lambda matter: PROMPTS,
     "Prompt": lambda matter: Prompt(matter.text, (0, 1)),
-    "PlanInput": lambda matter: PlanInput(QUESTION, _groups(matter)),
+    "PlanInput": lambda matter: PlanInput(QUESTION, _sources(matter)),
     "AttackedQuestion": _attacked,
     "EvalQuestion": _attacked,
     "Question": lambda matter: Question(QUESTION, tuple(passages_of(matter)), ("Anna Lind",), "contains", (1,)),
@@ -202,7 +202,7 @@ _NUMBERS_OF = "works on numbers, prompts or connections of a model, whose contex
 _PROCESS = "reads a file: in the process with limits, or one that the user names (tests/corpus, tests/evaluation)"
 _PLAN = "a step of a method, or what is drawn of an answer: `answer` and `explain` are checked with all of it"
 _MACHINERY = "calls or wraps what it is given, whatever that reads"
-_CASES = "n passages have n cases of n groups each: certificates are asked for, and count them"
+_CASES = "n passages have n cases of n sources each: certificates are asked for, and count them"
 LEFT_OUT: dict[str, str] = {
     _MACHINERY: """
         robustrag_integrations._util.checks.unchecked robustrag_integrations._util.plugins.load_object
@@ -265,8 +265,8 @@ LEFT_OUT: dict[str, str] = {
         robustrag_integrations.defenses.settings.MethodSettings.final_abstains
         robustrag_integrations.defenses.settings.ReplySettings
         robustrag_integrations.defenses.settings.ChoiceSettings
-        robustrag_integrations.defenses.settings.GroupSettings
-        robustrag_integrations.defenses.settings.GroupSettings.quorum_rule
+        robustrag_integrations.defenses.settings.SourceSettings
+        robustrag_integrations.defenses.settings.SourceSettings.quorum_rule
         robustrag_integrations.defenses.settings.AbstainingSettings
         robustrag_integrations.drawing.elements.Element robustrag_integrations.drawing.elements.h
         robustrag_integrations.drawing.elements.table robustrag_integrations.drawing.elements.to_html
@@ -343,7 +343,7 @@ LEFT_OUT: dict[str, str] = {
         robustrag_integrations.drawing.answer.account_parts robustrag_integrations.drawing.answer.passages_of
         robustrag_integrations.drawing.notebook.answer_html
         robustrag_integrations.drawing.notebook.certificate_html robustrag_integrations.plans.asking.Heard
-        robustrag_integrations.plans.asking.ask_groups robustrag_integrations.plans.asking.ask_final
+        robustrag_integrations.plans.asking.ask_sources robustrag_integrations.plans.asking.ask_final
         robustrag_integrations.plans.finish.finish
     """,
     _NUMBERS_OF: """
@@ -435,7 +435,7 @@ LEFT_OUT: dict[str, str] = {
         llamaindex_robustrag.synthesizer.RobustRAGSynthesizer
     """,
     _CASES: """
-        robustrag_integrations.certification.cases.benign_group_cases
+        robustrag_integrations.certification.cases.benign_source_cases
         robustrag_integrations.certification.findings.Question.cases
         robustrag_integrations.certification.isolated.certify_sizes
     """,

@@ -1,6 +1,6 @@
 """The brute force: every kind of attack on small worlds, against the real inference code.
 
-Attacks are made here from scratch (which passages go, which come, where, and what each corrupted group then says), and
+Attacks are made here from scratch (which passages go, which come, where, and what each corrupted source then says), and
 know nothing of how certification and radius count them. Both promises are attacked: no answer scores below tau or lies
 outside R (`attack_certificates`), and none within the radius is another one (`attack_radius`).
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb
 
-from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
+from robustrag_integrations.grouping.passages import Passage, Source, isolate
 from robustrag_integrations.replies.keys import key_of
 from tests.helpers.worlds import Memo, World, shown
 
@@ -40,7 +40,7 @@ class Count:
         return f"{self.reached} of {self.bounded} ({self.reached / max(self.bounded, 1):.1%})"
 
 
-Cell = tuple[str, str, str, int]  # defence, attacker, group size, passages or groups that are the attacker's
+Cell = tuple[str, str, str, int]  # defence, attacker, source size, passages or sources that are the attacker's
 
 
 @dataclass
@@ -72,7 +72,7 @@ def retrievals(world: World, size: int, rng: random.Random, count: int) -> Itera
     seen: set[tuple[tuple[str, str | None], ...]] = set()
     for _ in range(4 * count):
         listed = _retrieval(world, size, rng)
-        key = tuple((p.text, p.source if world.group_by == "source" else None) for p in listed)
+        key = tuple((p.text, p.origin if world.group_by == "source" else None) for p in listed)
         if key not in seen:
             seen.add(key)
             yield listed
@@ -81,7 +81,7 @@ def retrievals(world: World, size: int, rng: random.Random, count: int) -> Itera
 
 
 def _retrieval(world: World, size: int, rng: random.Random) -> list[Passage]:
-    sources = [p.source for p in world.passages] + [f"new{i}" for i in range(size)]
+    sources = [p.origin for p in world.passages] + [f"new{i}" for i in range(size)]
     left = list(world.passages)
     removed = min(rng.randint(0, size), len(left)) if world.attack == "modification" else 0
     for _ in range(removed):
@@ -93,24 +93,24 @@ def _retrieval(world: World, size: int, rng: random.Random) -> list[Passage]:
     spots = set(rng.sample(range(length), min(injected, length)))
     benign, evil = iter(left), itertools.count()
     return [
-        Passage(f"{EVIL}{next(evil)}", source=rng.choice(sources)) if i in spots else next(benign)
+        Passage(f"{EVIL}{next(evil)}", origin=rng.choice(sources)) if i in spots else next(benign)
         for i in range(length)
     ]
 
 
 def attacks(
     world: World, size: int, rng: random.Random, placements: int, replies: int
-) -> Iterator[tuple[Sequence[PassageGroup], dict[str, object]]]:
-    """Groups as inference sees them, and what the corrupted ones say: everything, or `replies` random choices."""
+) -> Iterator[tuple[Sequence[Source], dict[str, object]]]:
+    """Sources as inference sees them, and what the corrupted ones say: everything, or `replies` random choices."""
     for listed in retrievals(world, size, rng, placements):
-        groups = isolate(listed, world.group_size, by=world.group_by)
-        hit = [g.text for g in groups if EVIL in g.text]
+        sources = isolate(listed, world.passages_per_source, by=world.group_by)
+        hit = [g.text for g in sources if EVIL in g.text]
         if len(world.moves) ** len(hit) <= replies:
             choices: Iterator[tuple[object, ...]] = itertools.product(world.moves, repeat=len(hit))
         else:
             choices = iter({tuple(rng.choices(world.moves, k=len(hit))): None for _ in range(replies)})
         for said in choices:
-            yield groups, dict(zip(hit, said, strict=True))
+            yield sources, dict(zip(hit, said, strict=True))
 
 
 def attack_certificates(world: World, rng: random.Random, tally: Tally, placements: int, replies: int) -> None:
@@ -126,13 +126,13 @@ def attack_certificates(world: World, rng: random.Random, tally: Tally, placemen
         lowest = float("inf")
         texts = {r.text for r in cert.responses}
         scores = Memo(world.score)
-        for groups, said in attacks(world, cert.corruption_size, rng, placements, replies):
+        for sources, said in attacks(world, cert.corruption_size, rng, placements, replies):
             count.attacks += 1
-            text = world.text(groups, said)
+            text = world.text(sources, said)
             score = scores[text]
             lowest = min(lowest, score)
             if score < cert.tau or (cert.complete and text not in texts):
-                shown = [g.text for g in groups]
+                shown = [g.text for g in sources]
                 tally.violations.append(
                     f"{cert.method} {world.attack}({cert.corruption_size}): {shown} {said} -> {text!r}"
                 )
@@ -142,29 +142,29 @@ def attack_certificates(world: World, rng: random.Random, tally: Tally, placemen
 
 
 def attack_radius(world: World, rng: random.Random, tally: Tally, largest: int, most: int) -> None:
-    """Answer in a world, then attack the answer by up to `largest` replaced groups, at most `most` times per number.
+    """Answer in a world, then attack the answer by up to `largest` replaced sources, at most `most` times per number.
 
-    Of the attacks with one group more than the radius, only one that changes the answer is looked for.
+    Of the attacks with one source more than the radius, only one that changes the answer is looked for.
     """
-    groups = isolate(world.passages, world.group_size, by=world.group_by)
-    seen = world.answer(groups)
+    sources = isolate(world.passages, world.passages_per_source, by=world.group_by)
+    seen = world.answer(sources)
     if seen is None:
         return
     clean = shown(seen)
     tally.worlds += 1
-    for r in range(1, min(seen.radius + 1, largest, len(groups)) + 1):
+    for r in range(1, min(seen.radius + 1, largest, len(sources)) + 1):
         count = tally.cells.setdefault((seen.method, "substitution", world.kind, r), Count())
-        attempts = substitutions(groups, r, world.moves, rng, most)
+        attempts = substitutions(sources, r, world.moves, rng, most)
         count.certificates += 1
         if r > seen.radius:
             count.bounded += 1
-            wider = itertools.chain(in_unison(groups, r, world.moves), attempts)
-            count.reached += any(not same(world.text(groups, said), clean) for said in wider)
+            wider = itertools.chain(in_unison(sources, r, world.moves), attempts)
+            count.reached += any(not same(world.text(sources, said), clean) for said in wider)
             continue
         count.positive += 1
         for said in attempts:
             count.attacks += 1
-            text = world.text(groups, said)
+            text = world.text(sources, said)
             if not same(text, clean) or (r <= seen.radius_verbatim and text != clean):
                 tally.violations.append(f"{seen.method} radius {seen.radius}: {said} -> {text!r}, not {clean!r}")
 
@@ -174,18 +174,18 @@ def same(text: str | None, other: str) -> bool:
     return text is not None and (text == other or key_of(text) == key_of(other))
 
 
-def in_unison(groups: Sequence[PassageGroup], r: int, moves: Sequence[object]) -> Iterator[dict[str, object]]:
-    """Every replacement of r groups by one move, which all of them make."""
-    for replaced in itertools.combinations([g.text for g in groups], r):
+def in_unison(sources: Sequence[Source], r: int, moves: Sequence[object]) -> Iterator[dict[str, object]]:
+    """Every replacement of r sources by one move, which all of them make."""
+    for replaced in itertools.combinations([g.text for g in sources], r):
         for move in moves:
             yield dict.fromkeys(replaced, move)
 
 
 def substitutions(
-    groups: Sequence[PassageGroup], r: int, moves: Sequence[object], rng: random.Random, most: int
+    sources: Sequence[Source], r: int, moves: Sequence[object], rng: random.Random, most: int
 ) -> Iterator[dict[str, object]]:
-    """Every replacement of r groups by moves; `most` random ones where there are more."""
-    names = [g.text for g in groups]
+    """Every replacement of r sources by moves; `most` random ones where there are more."""
+    names = [g.text for g in sources]
     if comb(len(names), r) * len(moves) ** r <= most:
         for replaced in itertools.combinations(names, r):
             for said in itertools.product(moves, repeat=r):

@@ -30,7 +30,7 @@ def service(
 ) -> Service:
     """Keyword aggregation, voting and vanilla over five pages that agree."""
     text = model if isinstance(model, TextModel) else CallableModel(model)
-    pages = [Passage(t, id=f"page-{n}", source=f"site-{n}.example") for n, t in enumerate(TEXTS)]
+    pages = [Passage(t, id=f"page-{n}", origin=f"site-{n}.example") for n, t in enumerate(TEXTS)]
     return Service(
         library=Library(BM25Index(pages)),
         models={

@@ -1,6 +1,6 @@
 """The five methods in as few lines as they take, and what a radius is: read this first.
 
-Each is a function of what the groups say, an abstention being None. The real methods are compared with them on random
+Each is a function of what the sources say, an abstention being None. The real methods are compared with them on random
 worlds (`tests/defenses/test_golden_algorithms.py`).
 """
 
@@ -16,10 +16,10 @@ Answer = TypeVar("Answer")
 
 
 def naive_consensus(replies: Sequence[str | None], min_support: int = 2, *, majority: bool = False) -> str | None:
-    """Consensus: the whole answer that most groups give; of those that begin with yes or no, with more than all others.
+    """The whole answer that most sources give; of those that begin with yes or no, with more than the others.
 
     Args:
-        replies: per group its answer.
+        replies: per source its answer.
         min_support: the votes that an answer needs.
         majority: True if it also needs more than half of the votes.
     """
@@ -42,7 +42,7 @@ def naive_voting(votes: Sequence[str | None]) -> str | None:
 
 
 def naive_list(replies: Sequence[Collection[str] | None], min_support: int = 2) -> set[str]:
-    """Lists: the items that more than half of the groups that list anything give, and `min_support` at least."""
+    """Lists: the items that more than half of the sources that list anything give, and `min_support` at least."""
     lists = [reply for reply in replies if reply is not None]
     votes = {item: sum(item in reply for reply in lists) for reply in lists for item in reply}
     return {item for item, count in votes.items() if 2 * count > len(lists) and count >= min_support}
@@ -89,18 +89,18 @@ def naive_decoding_aggregation(
 def enumerated_radius(
     decide: Callable[[Sequence[Said | None]], Answer], replies: Sequence[Said | None], moves: Sequence[Said | None]
 ) -> int:
-    """The radius as it is defined: no attack on so many groups changes the answer; 0 where there is no answer.
+    """The radius as it is defined: no attack on so many sources changes the answer; 0 where there is no answer.
 
     Args:
-        decide: a method, from what the groups say to the answer.
+        decide: a method, from what the sources say to the answer.
         replies: what they say.
-        moves: all that a replaced group may say, in as far as it makes a difference.
+        moves: all that a replaced source may say, in as far as it makes a difference.
     """
     answer = decide(replies)
     for replaced in range(1, len(replies) + 1) if answer else ():
         for places in combinations(range(len(replies)), replaced):
             for said in product(moves, repeat=replaced):
                 new = dict(zip(places, said, strict=True))
-                if decide([new.get(group, reply) for group, reply in enumerate(replies)]) != answer:
+                if decide([new.get(source, reply) for source, reply in enumerate(replies)]) != answer:
                     return replaced - 1
     return len(replies) if answer else 0

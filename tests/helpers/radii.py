@@ -31,10 +31,10 @@ class Radii:
     Attributes:
         worlds: how many answers were attacked.
         attacks: within their radii.
-        limited: radii of fewer than all groups.
-        reached: of these, those that an attack with one group more breaks.
+        limited: radii of fewer than all sources.
+        reached: of these, those that an attack with one source more breaks.
         violations: attacks within a radius that changed the answer.
-        tries: how often an attack beyond the radius is tried on each choice of groups.
+        tries: how often an attack beyond the radius is tried on each choice of sources.
     """
 
     worlds: int = 0
@@ -48,7 +48,7 @@ class Radii:
         share = self.reached / max(self.limited, 1)
         return (
             f"{self.worlds:,} worlds, {self.attacks:,} attacks, {len(self.violations)} violations; an attack with one "
-            f"group more succeeds in {self.reached:,} of {self.limited:,} ({share:.1%})"
+            f"source more succeeds in {self.reached:,} of {self.limited:,} ({share:.1%})"
         )
 
 

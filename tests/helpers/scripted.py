@@ -137,5 +137,5 @@ class _ScriptedSession(DecodingSession):
         assert no_retrieval is not None
         uniform = np.full(len(no_retrieval), 1 / len(no_retrieval))
         rows = [self._distribution(c, self._prefix) for c in self._contexts]
-        groups = np.array([uniform if row is None else row for row in rows]).reshape(len(rows), -1)
-        return Distributions(groups, np.array(no_retrieval))
+        sources = np.array([uniform if row is None else row for row in rows]).reshape(len(rows), -1)
+        return Distributions(sources, np.array(no_retrieval))

@@ -1,4 +1,4 @@
-"""Small worlds of keyword sets for attacks by the hundred thousand: groups are rows of bits, attacks are arrays."""
+"""Small worlds of keyword sets for attacks by the hundred thousand: sources are rows of bits, attacks are arrays."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from robustrag_integrations.defenses.keyword.threshold import Threshold
 
-WORDS = "abcdxy"  # no group says x or y before it is replaced
-Bits = NDArray[np.int64]  # [..., groups, words]
+WORDS = "abcdxy"  # no source says x or y before it is replaced
+Bits = NDArray[np.int64]  # [..., sources, words]
 
 
 @dataclass(frozen=True)
 class SmallTally:
-    """Groups that say letters.
+    """Sources that say letters.
 
     Attributes:
-        sets: per group the letters that it says; None for an abstention.
+        sets: per source the letters that it says; None for an abstention.
         rule: which letters are kept.
     """
 
@@ -30,24 +30,24 @@ class SmallTally:
 
     @classmethod
     def random(cls, rng: random.Random) -> SmallTally:
-        groups = rng.randint(2, 9)
+        sources = rng.randint(2, 9)
         said: list[Collection[str] | None] = ["a", "a", "a", "ab", "ab", "abc", "b", "c", "cd", "d", "", None]
         agreed = rng.choice(["a", "ab", "a"])
-        sets = [agreed if rng.random() < 0.6 else rng.choice(said) for _ in range(groups)]
+        sets = [agreed if rng.random() < 0.6 else rng.choice(said) for _ in range(sources)]
         alpha = Fraction(rng.choice(["0", "0.2", "0.3", "0.4", "0.5", "0.5", "0.6", "0.75", "1"]))
         beta = None if rng.random() < 0.3 else rng.choice([1, 2, 3, 4, 9])
         return cls(tuple(None if s is None else frozenset(s) for s in sets), Threshold(alpha, beta))
 
     @property
     def bits(self) -> Bits:
-        """[groups, words and whether the group answers]."""
+        """[sources, words and whether the source answers]."""
         return np.array([[*(w in (said or ()) for w in WORDS), said is not None] for said in self.sets], np.int64)
 
     def kept(self, said: Bits) -> NDArray[np.bool_]:
         """[..., words], which are kept; written from the definition.
 
         Args:
-            said: [..., groups, words and whether the group answers].
+            said: [..., sources, words and whether the source answers].
         """
         counts = said.sum(axis=-2)
         count, answering = counts[..., :-1], counts[..., -1:]
@@ -60,7 +60,7 @@ class SmallTally:
         return kept
 
     def attacked(self, places: Sequence[int], count: int, draws: np.random.Generator) -> Bits:
-        """Replies with these groups replaced: every reply of theirs if there are no more than `count`, else so many."""
+        """Replies with these sources replaced: every reply of theirs if they are at most `count`, else so many."""
         each = len(WORDS) + 1
         size = len(places) * each
         codes = np.arange(2**size) if 2**size <= count else draws.integers(0, 2**size, count)
@@ -75,7 +75,7 @@ def silenced(said: Bits) -> Bits:
     return said * said[..., -1:]
 
 
-def places_of(groups: int, size: int, draws: np.random.Generator, most: int) -> list[tuple[int, ...]]:
-    """`size` groups, at most so many choices."""
-    found = {tuple(sorted(map(int, draws.permutation(groups)[:size]))): None for _ in range(4 * most)}
+def places_of(sources: int, size: int, draws: np.random.Generator, most: int) -> list[tuple[int, ...]]:
+    """`size` sources, at most so many choices."""
+    found = {tuple(sorted(map(int, draws.permutation(sources)[:size]))): None for _ in range(4 * most)}
     return [places for places in found if places][:most]

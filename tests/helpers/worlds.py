@@ -29,7 +29,7 @@ from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.voting.defense import VotingSettings, voting_certification_plan, voting_plan
-from robustrag_integrations.grouping.passages import Passage, PassageGroup
+from robustrag_integrations.grouping.passages import Passage, Source
 from robustrag_integrations.models.base import Distributions, Opening, Response, Role
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft, MethodTerms, SpendingBook, finish
@@ -57,7 +57,7 @@ def graded(response: str, references: Sequence[str]) -> float:
 class World:
     """A defence in a scripted setting.
 
-    `draft(groups, said)` runs the method's real plan, `said` being what the corrupted groups say, by their text; None
+    `draft(sources, said)` runs the method's real plan, `said` being what the corrupted sources say, by their text; None
     when it gives no answer. `answer` adds the radius.
     """
 
@@ -65,35 +65,35 @@ class World:
     passages: list[Passage]
     attack: str
     limit: int
-    group_size: int
+    passages_per_source: int
     group_by: str | None
     metric: Metric
     references: tuple[str, ...]
     certify: Callable[[], tuple[Certification, ...]]
-    draft: Callable[[Sequence[PassageGroup], dict[str, object]], Draft | None]
+    draft: Callable[[Sequence[Source], dict[str, object]], Draft | None]
     moves: Sequence[object]
 
     @property
     def kind(self) -> str:
         """What has one vote: a source, or so many passages."""
-        return "source" if self.group_by == "source" else str(self.group_size)
+        return "source" if self.group_by == "source" else str(self.passages_per_source)
 
-    def answer(self, groups: Sequence[PassageGroup]) -> RobustAnswer | None:
+    def answer(self, sources: Sequence[Source]) -> RobustAnswer | None:
         """The whole answer without an attacker; None for none."""
-        draft = self.draft(groups, {})
-        return None if draft is None else whole(draft, groups, self.method)
+        draft = self.draft(sources, {})
+        return None if draft is None else whole(draft, sources, self.method)
 
-    def text(self, groups: Sequence[PassageGroup], said: dict[str, object]) -> str | None:
+    def text(self, sources: Sequence[Source], said: dict[str, object]) -> str | None:
         """The text that the inference gives, the abstention where it abstains; None for none."""
-        draft = self.draft(groups, said)
+        draft = self.draft(sources, said)
         return None if draft is None else shown(draft.answer)
 
     def score(self, text: str | None) -> float:
         return 0.0 if text is None else float(self.metric(text, self.references))
 
 
-def _inputs(groups: Sequence[PassageGroup]) -> PlanInput:
-    return PlanInput("q", tuple(groups))
+def _inputs(sources: Sequence[Source]) -> PlanInput:
+    return PlanInput("q", tuple(sources))
 
 
 def shown(answer: RobustAnswer) -> str:
@@ -103,13 +103,13 @@ def shown(answer: RobustAnswer) -> str:
 
 def _setting(rng: random.Random, agreeing: bool) -> dict:
     count = rng.choice([4, 6, 7, 8, 9] if agreeing else [3, 4, 5, 6, 7, 8])
-    passages = [Passage(f"p{i}", source=rng.choice(["s", "t", "u", "v", None])) for i in range(count)]
+    passages = [Passage(f"p{i}", origin=rng.choice(["s", "t", "u", "v", None])) for i in range(count)]
     by_source = rng.random() < 0.15
     return {
         "passages": passages,
         "attack": rng.choice(["injection", "modification"]),
         "limit": count if rng.random() < 0.7 else count + rng.choice([1, 2, 4]),
-        "group_size": 1 if by_source or (agreeing and rng.random() < 0.8) else rng.choice([1, 1, 2, 3]),
+        "passages_per_source": 1 if by_source or (agreeing and rng.random() < 0.8) else rng.choice([1, 1, 2, 3]),
         "group_by": "source" if by_source else "passage",
         "metric": rng.choice([graded, graded, contains_answer]),
     }
@@ -123,7 +123,7 @@ def _question(setting: dict, references: tuple[str, ...]) -> Question:
         "metric",
         SIZES,
         attack=setting["attack"],
-        group_size=setting["group_size"],
+        passages_per_source=setting["passages_per_source"],
         group_by=setting["group_by"],
         top_k=setting["limit"],
         max_model_calls=5000,
@@ -155,9 +155,9 @@ class _Quick:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._settings, name)
 
-    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], *choices: Sequence[str]) -> Sequence[Prompt]:
-        if groups != self._asked:
-            self._asked, self._prompts = groups, self._settings.isolated_prompts(query, groups, *choices)
+    def isolated_prompts(self, query: str, sources: Sequence[Source], *choices: Sequence[str]) -> Sequence[Prompt]:
+        if sources != self._asked:
+            self._asked, self._prompts = sources, self._settings.isolated_prompts(query, sources, *choices)
         return self._prompts
 
 
@@ -178,13 +178,13 @@ def driven(plan: Steps[Any], perform: Callable[[Request], Reply]) -> Any:
         reply = perform(request)
 
 
-def whole(draft: Draft, groups: Sequence[PassageGroup], method: str) -> RobustAnswer:
+def whole(draft: Draft, sources: Sequence[Source], method: str) -> RobustAnswer:
     """The answer of a draft, with its radius."""
-    return finish(draft, PlanInput("q", tuple(groups)), MethodTerms(method, {}), SpendingBook())
+    return finish(draft, PlanInput("q", tuple(sources)), MethodTerms(method, {}), SpendingBook())
 
 
 def drafted(plan: Steps[Draft], perform: Callable[[Request], Reply]) -> Draft | None:
-    """A method's draft; None where too many groups failed, or the final call."""
+    """A method's draft; None where too many sources failed, or the final call."""
     try:
         return driven(plan, perform)
     except ModelError:
@@ -195,7 +195,7 @@ RESPONSES = Memo(lambda text: Response(text, error="failed on purpose" if text i
 
 
 def text_performer(evil: dict[str, Any], said: dict[str, Any], final: dict[str, Any]) -> Callable[[Request], Reply]:
-    """Replies of the corrupted groups, of the others, and to the last prompt."""
+    """Replies of the corrupted sources, of the others, and to the last prompt."""
 
     def perform(request: Request) -> Reply:
         if not isinstance(request, Ask):
@@ -212,7 +212,7 @@ KEYWORD_MOVES = ["a", "b", "a b", "a b c", "c", "x", "a x", "b c x", "b c", "x y
 
 
 def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Keyword aggregation; `agreeing`: most groups say the same, and any other set of keywords is another answer."""
+    """Keyword aggregation; `agreeing`: most sources say the same, and any other set of keywords is another answer."""
     setting = _setting(rng, agreeing)
     replies = ["a"] * (18 if agreeing else 8) + ["a b"] * 4 + ["b", "c", "b c", "I don't know", None, ""]
     said = Memo(lambda _: rng.choice(replies))
@@ -237,8 +237,8 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
         plan = keyword_certification_plan(question, settings, same_batches=rng.random() < 0.3)
         return text_run("keyword", question, plan, model, setting["metric"], {}).run()
 
-    def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
-        return drafted(keyword_plan(_inputs(groups), quick), text_performer(evil, said, final))
+    def draft(sources: Sequence[Source], evil: dict[str, object]) -> Draft | None:
+        return drafted(keyword_plan(_inputs(sources), quick), text_performer(evil, said, final))
 
     return World("keyword", **setting, references=references, certify=certify, draft=draft, moves=KEYWORD_MOVES)
 
@@ -261,7 +261,7 @@ LIST_MOVES += ["I don't know", "", None]
 
 
 def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Lists; `agreeing`: most groups give the same items."""
+    """Lists; `agreeing`: most sources give the same items."""
     setting = _setting(rng, agreeing)
     many = rng.choice(["wagon", "Wagon\n- x", "x\ny", "- x"])
     replies = (
@@ -280,8 +280,8 @@ def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
         plan = list_certification_plan(question, settings, same_batches=rng.random() < 0.3)
         return text_run("list", question, plan, ScriptedModel(said.__getitem__), setting["metric"], {}).run()
 
-    def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
-        return drafted(list_plan(_inputs(groups), quick), text_performer(evil, said, {}))
+    def draft(sources: Sequence[Source], evil: dict[str, object]) -> Draft | None:
+        return drafted(list_plan(_inputs(sources), quick), text_performer(evil, said, {}))
 
     return World("consensus", **setting, references=references, certify=certify, draft=draft, moves=LIST_MOVES)
 
@@ -291,7 +291,7 @@ WORDINGS = ("Xylo", "xylo", "The Xylo", "Xylo.")  # of one key
 
 @dataclass(frozen=True)
 class Move:
-    """What a group does: its reply, and how sure the model is of it."""
+    """What a source does: its reply, and how sure the model is of it."""
 
     reply: str | None
     is_sure: bool = True
@@ -325,9 +325,9 @@ class ConsensusModel(ScriptedModel):
 
 
 def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Consensus over answers in several wordings; `agreeing`: most groups say the same.
+    """Consensus over answers in several wordings; `agreeing`: most sources say the same.
 
-    Replaced groups choose their reply, and the confidence in it. In a third of the worlds they begin with verdicts.
+    Replaced sources choose their reply, and the confidence in it. In a third of the worlds they begin with verdicts.
     """
     setting = _setting(rng, agreeing)
     many = [rng.choice(WORDINGS)] * 3 + [*WORDINGS]
@@ -355,7 +355,7 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
         plan = consensus_certification_plan(question, settings, same_batches=rng.random() < 0.3)
         return text_run("consensus", question, plan, model, setting["metric"], {}).run()
 
-    def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
+    def draft(sources: Sequence[Source], evil: dict[str, object]) -> Draft | None:
         def move(prompt: Prompt) -> Move:
             text = context_of(prompt)
             return evil[text] if text in evil else said[text]  # type: ignore[return-value]
@@ -365,7 +365,7 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
                 return [MADE[move(prompt)] for prompt in request.prompts]
             return None
 
-        return drafted(consensus_plan(_inputs(groups), quick), perform)
+        return drafted(consensus_plan(_inputs(sources), quick), perform)
 
     return World("consensus", **setting, references=references, certify=certify, draft=draft, moves=moves)
 
@@ -378,7 +378,7 @@ VOTES: list[object] = ["A", "B", "C", "no idea", None]
 
 
 def voting_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Majority voting; `agreeing`: most groups vote for the same option."""
+    """Majority voting; `agreeing`: most sources vote for the same option."""
     setting = _setting(rng, agreeing)
     said = Memo(lambda _: rng.choice(["A"] * (12 if agreeing else 7) + ["B", "B", "C", "I don't know", None]))
     settings = VotingSettings(
@@ -395,8 +395,8 @@ def voting_world(rng: random.Random, *, agreeing: bool = False) -> World:
         plan = voting_certification_plan(question, order, settings, same_batches=rng.random() < 0.3)
         return text_run("voting", question, plan, ScriptedModel(said.__getitem__), setting["metric"], {}).run()
 
-    def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
-        return drafted(voting_plan(PlanInput("q", tuple(groups), order), quick), text_performer(evil, said, {}))
+    def draft(sources: Sequence[Source], evil: dict[str, object]) -> Draft | None:
+        return drafted(voting_plan(PlanInput("q", tuple(sources), order), quick), text_performer(evil, said, {}))
 
     return World(
         "voting", **setting, references=references, certify=certify, draft=draft, moves=["A", "B", "C", "no idea", None]
@@ -414,7 +414,7 @@ def _row(rng: random.Random) -> tuple[float, ...]:
 
 
 def decoding_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Secure decoding; `agreeing`: more groups, that mostly have the same next token."""
+    """Secure decoding; `agreeing`: more sources, that mostly have the same next token."""
     setting = _setting(rng, agreeing)
     steps = rng.choice([1, 2, 2, 3])
     agreed = Memo(lambda _: rng.choice([_row(rng), rng.choice(VERTICES), rng.choice(VERTICES)]))
@@ -476,7 +476,7 @@ def decoding_world(rng: random.Random, *, agreeing: bool = False) -> World:
 
         return perform
 
-    def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
-        return drafted(decoding_plan(_inputs(groups), quick, LetterCodec()), performer(evil))
+    def draft(sources: Sequence[Source], evil: dict[str, object]) -> Draft | None:
+        return drafted(decoding_plan(_inputs(sources), quick, LetterCodec()), performer(evil))
 
     return World("decoding", **setting, references=references, certify=certify, draft=draft, moves=[*scripts, None])

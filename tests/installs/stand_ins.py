@@ -23,7 +23,7 @@ def core() -> dict[str, Any]:
     """Names of the core's snippets."""
     from robustrag_integrations import Passage
 
-    passages = [Passage(text, source=f"site-{n}.example") for n, text in enumerate(TEXTS)]
+    passages = [Passage(text, origin=f"site-{n}.example") for n, text in enumerate(TEXTS)]
     return {"my_llm": my_llm, "passages": passages, "question": "Who won?", "search": lambda question: passages}
 
 

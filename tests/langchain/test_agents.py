@@ -112,7 +112,7 @@ async def test_the_robust_tool_keeps_the_order_from_the_agent(
     assert state["messages"][-1].content == "Found: Paris"
     artifact = last_tool_message(state).artifact
     assert artifact["documents"] == web.documents
-    assert artifact["robustness"]["groups"][0]["status"] == "differs"
+    assert artifact["robustness"]["sources"][0]["status"] == "differs"
     json.dumps(artifact["robustness"])
 
 
@@ -130,7 +130,7 @@ async def test_the_middleware_does_so_for_a_plain_retriever_tool(
     assert (message.content, message.tool_call_id) == ("Paris", "call-search")
     assert message.artifact["documents"] == web.documents
     assert message.artifact["robustness"]["radius"] == 1
-    assert len(recorder.named("group:")) == 6
+    assert len(recorder.named("source:")) == 6
     assert len(recorder.roots()) == 1
 
 
@@ -155,7 +155,7 @@ async def test_the_graph_node_answers_from_the_state(web: ListRetriever, asynchr
     state = await graph.ainvoke(given, config) if asynchronously else graph.invoke(given, config)
     assert state["answer"] == "Paris"
     stored = graph.get_state(config).values
-    assert stored["robustness"]["groups"][0]["origins"] == ["https://evil.example"]
+    assert stored["robustness"]["sources"][0]["origins"] == ["https://evil.example"]
     assert stored["context"] == web.documents
 
 

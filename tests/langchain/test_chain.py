@@ -137,7 +137,7 @@ async def test_how_a_reply_ended_is_known_behind_a_parser(style: str) -> None:
 
     chain = create_robust_documents_chain(Chat(script=Script(cut)) | StrOutputParser(), PROMPT, return_robustness=True)
     found = chain.invoke(given()) if style == "invoke" else await chain.ainvoke(given())
-    assert [g.note for g in found["robustness"].groups][:2] == [None, "cut at its limit of tokens"]
+    assert [g.note for g in found["robustness"].sources][:2] == [None, "cut at its limit of tokens"]
 
 
 # --- models in runnables

@@ -52,7 +52,7 @@ def chat(huggingface: Any) -> Any:
 
 def responses(llm: Any, **options: Any) -> list[str]:
     chain = create_robust_documents_chain(llm, return_robustness=True, **{**FINAL, **options})
-    return [str(g.response) for g in chain.invoke(GIVEN)["robustness"].groups]
+    return [str(g.response) for g in chain.invoke(GIVEN)["robustness"].sources]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_prompts_of_all_shapes(prompt: Any, given: dict[str, Any], question: str
     assert robust["robustness"].query == question
 
 
-def test_a_group_sees_exactly_what_the_plain_chain_would_show_of_it() -> None:
+def test_a_source_sees_exactly_what_the_plain_chain_would_show_of_it() -> None:
     plain, robust = Reader(), Reader()
     [document] = truthful(1)
     options: dict[str, Any] = {

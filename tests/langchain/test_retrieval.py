@@ -24,7 +24,7 @@ def check(result: Any, poisoned: ListRetriever) -> None:
     assert result["context"] == poisoned.documents
     assert result["answer"] == result["robustness"].text == "It is Paris indeed"
     assert isinstance(result["robustness"], RobustAnswer)
-    assert result["robustness"].groups[1].status == "differs"
+    assert result["robustness"].sources[1].status == "differs"
 
 
 async def test_every_call_style_gives_answer_and_report(poisoned: ListRetriever) -> None:
@@ -109,7 +109,7 @@ def aware(poisoned: ListRetriever) -> Any:
 
 
 @pytest.mark.parametrize("prompt", [None, PROMPT], ids=["own", "without history"])
-async def test_the_condensed_question_is_what_groups_and_final_prompt_are_asked(aware: Any, prompt: Any) -> None:
+async def test_the_condensed_question_is_what_sources_and_final_prompt_are_asked(aware: Any, prompt: Any) -> None:
     reader = Reader()
     chain = create_robust_retrieval_chain(aware, reader, prompt, **FINAL)
     results = [chain.invoke(FOLLOW_UP), await chain.ainvoke(FOLLOW_UP)]

@@ -144,7 +144,7 @@ async def test_objects_are_answered_from(shape: str, as_artifact: bool) -> None:
     state = await state_after(search_tool(OBJECTS[shape], as_artifact=as_artifact), as_artifact, named=as_artifact)
     message = last_tool_message(state)
     assert message.content == ANSWER
-    assert len(message.artifact["robustness"]["groups"]) == 6
+    assert len(message.artifact["robustness"]["sources"]) == 6
     assert not raw(state)
 
 
@@ -306,9 +306,9 @@ def test_a_text_block_joins_no_other_origin_and_leaves_none(entry: str) -> None:
         [{entry: str(n), "content": ORDER} for n in range(9)],
     ):
         message = answered_from_blocks([{"type": "text", "text": json.dumps(rows)}, *honest])
-        groups = message.artifact["robustness"]["groups"]
-        assert [g["origins"] for g in groups[:2]] == [["block 1 of the result"], ["https://0.example/"]]
-        assert len(groups) == 4
+        sources = message.artifact["robustness"]["sources"]
+        assert [g["origins"] for g in sources[:2]] == [["block 1 of the result"], ["https://0.example/"]]
+        assert len(sources) == 4
 
 
 @BOTH
@@ -397,7 +397,7 @@ async def test_what_retrievers_return_while_a_tool_runs_is_answered_from(kind: s
     message = last_tool_message(await run(agent, asynchronously))
     assert (message.content, message.status) == (ANSWER, "success")
     assert message.artifact["documents"] == DOCUMENTS
-    assert (len(message.artifact["robustness"]["groups"]), message.artifact["robustness"]["radius"]) == (6, 1)
+    assert (len(message.artifact["robustness"]["sources"]), message.artifact["robustness"]["radius"]) == (6, 1)
 
 
 async def outcome(agent: Any, asynchronously: bool) -> Any:
@@ -511,5 +511,5 @@ async def test_what_stands_twice_or_in_a_circle_is_read_once_and_what_has_no_end
     circle: dict[str, Any] = {"documents": DOCUMENTS, "again": [as_dict(d) for d in DOCUMENTS]}
     circle["self"] = circle
     message = last_tool_message(await state_after(search_tool(circle, as_artifact=True), named=True))
-    assert (message.content, len(message.artifact["robustness"]["groups"])) == (ANSWER, 6)
+    assert (message.content, len(message.artifact["robustness"]["sources"])) == (ANSWER, 6)
     assert withheld(await state_after(search_tool([0] * 210_000, as_artifact=True), named=True))

@@ -1,4 +1,4 @@
-"""What callbacks, event streams and graphs learn of an answer: each call once, in its place, and no group's words."""
+"""What callbacks, event streams and graphs learn of an answer: each call once, in its place, and no source's words."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ async def test_there_is_one_tree_with_every_call_its_prompt_and_its_model(style:
     config = {"callbacks": [recorder], "tags": ["mine"], "metadata": {"user": 7}, "run_name": "mine", "run_id": run_id}
     await called(chain_of(), style, config)
     expected = [("mine",), ("StrOutputParser", "mine")]
-    for call in (*(f"group:{i}" for i in range(5)), "final"):
+    for call in (*(f"source:{i}" for i in range(5)), "final"):
         expected += [(call, "mine"), ("ChatPromptTemplate", call, "mine"), ("model", call, "mine")]
     found = Counter((str(run["name"]), *recorder.ancestors(run)) for run in recorder.runs.values())
     assert found == Counter(expected)
     assert [run["id"] for run in recorder.roots()] == [run_id]
-    assert {run["metadata"]["robustrag_group"] for run in recorder.named("group:")} == set(range(5))
+    assert {run["metadata"]["robustrag_source"] for run in recorder.named("source:")} == set(range(5))
     assert all("mine" in run["tags"] and run["metadata"]["user"] == 7 for run in recorder.runs.values())
     assert recorder.errors == []
 
@@ -65,7 +65,7 @@ async def test_a_retrieval_chain_is_one_tree_without_private_names(
         assert (keys[-1], keys.count("context")) == ("context" if supporting_only else "robustness", 1)
     elif style == "astream":
         [chunk async for chunk in made]
-    names = {*(f"group:{i}" for i in range(6)), "robust_retrieval_chain", "robust_documents_chain", "final"}
+    names = {*(f"source:{i}" for i in range(6)), "robust_retrieval_chain", "robust_documents_chain", "final"}
     assert {run["name"] for run in recorder.runs.values()} == (
         names | {"retriever", "ChatPromptTemplate", "model", "StrOutputParser"}
     )
@@ -79,7 +79,7 @@ async def test_a_retrieval_chain_is_one_tree_without_private_names(
 # --- completion models
 
 
-# --- nothing of a group is shown
+# --- nothing of a source is shown
 
 
 def final_tags(chain: Any, style: str = "invoke") -> tuple[list[Any], list[Any]]:
@@ -87,7 +87,7 @@ def final_tags(chain: Any, style: str = "invoke") -> tuple[list[Any], list[Any]]
     recorder = Recorder()
     asyncio.run(called(chain, style, {"callbacks": [recorder]}))
     models = recorder.named("model")
-    isolated = [run for run in models if any(str(n).startswith("group:") for n in recorder.ancestors(run))]
+    isolated = [run for run in models if any(str(n).startswith("source:") for n in recorder.ancestors(run))]
     return [run["tags"] for run in isolated], [run["tags"] for run in models if run not in isolated]
 
 

@@ -174,7 +174,7 @@ def letters(made: Any) -> tuple[Any, ...]:
 @settings(max_examples=60, deadline=None)
 @given(others=st.lists(DOCUMENTS, max_size=20), group_by=st.sampled_from(["origin", "author", "source"]))
 def test_nothing_that_the_other_retriever_finds_changes_a_letter(others: list[Document], group_by: str) -> None:
-    options: dict[str, Any] = {"group_by": group_by, "min_groups": 2, "below": "raise"}
+    options: dict[str, Any] = {"group_by": group_by, "min_sources": 2, "below": "raise"}
     assert letters(chain(others, **options)) == letters(chain([], **options))
 
 

@@ -1,4 +1,4 @@
-"""How the LLM is called: its own prompts and settings honoured, loops never blocked, failures kept in their group."""
+"""How the LLM is called: its own prompts and settings honoured, loops never blocked, failures kept in their source."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_global_llm_is_used_when_none_is_passed(llm: FactReader, monkeypatch
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"votes": VoteRules(group_size=2)}, ValueError, "leave group_size out"),
+        ({"votes": VoteRules(passages_per_source=2)}, ValueError, "leave passages_per_source out"),
         ({"gamma": 0.9}, ValueError, "method='keyword' has no gamma; it takes alpha, beta"),
         ({"calls": 3}, TypeError, r"calls must be CallOptions\(...\), got int"),
         ({"method": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),

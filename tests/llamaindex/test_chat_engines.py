@@ -86,7 +86,7 @@ def test_what_tools_returned_earlier_is_warned_of(
 
 
 @pytest.mark.parametrize("method", METHODS)
-async def test_a_condensed_question_is_what_every_group_is_asked(
+async def test_a_condensed_question_is_what_every_source_is_asked(
     poisoned: VectorStoreIndex, llm: FactReader, method: str
 ) -> None:
     history = [ChatMessage(role="user", content="Where is France?"), ChatMessage(role="assistant", content="In Europe")]

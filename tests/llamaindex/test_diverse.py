@@ -82,11 +82,11 @@ def test_wrappers_take_diverse_retrievers_inside() -> None:
         DiverseRetriever(fused(index().as_retriever()))
 
 
-def test_an_engine_with_postprocessors_behind_it_has_ten_groups_and_is_defended() -> None:
+def test_an_engine_with_postprocessors_behind_it_has_ten_sources_and_is_defended() -> None:
     engine = RobustRAGQueryEngine.from_args(
         DiverseRetriever(index().as_retriever()),
         llm=FactReader(),
         node_postprocessors=[SimilarityPostprocessor(similarity_cutoff=0.0)],
     )
     assert_defended(engine, QUERY)
-    assert len(engine.query(QUERY).metadata["robustrag"]["groups"]) == 10
+    assert len(engine.query(QUERY).metadata["robustrag"]["sources"]) == 10

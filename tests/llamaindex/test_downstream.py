@@ -272,7 +272,7 @@ async def test_what_an_agent_is_told_of_a_failure_quotes_nothing() -> None:
     assert not any("Hacked" in prompt for prompt in reader.seen)
 
 
-async def test_a_step_that_waits_for_an_event_is_no_failed_group() -> None:
+async def test_a_step_that_waits_for_an_event_is_no_failed_source() -> None:
     results = pytest.importorskip("workflows.runtime.types.results")
     waiting = getattr(results, "WaitingForEvent", None)
     if waiting is None:

@@ -23,7 +23,7 @@ def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(l
     assert 1 < sum(EVIL in prompt for prompt in llm.seen) <= sum(EVIL in prompt for prompt in stock.seen)
     assert str(response) == "Paris"
     report = response.metadata["robustrag"]
-    assert [g["status"] for g in report["groups"]] == ["supports"] * 6 + ["differs"]
+    assert [g["status"] for g in report["sources"]] == ["supports"] * 6 + ["differs"]
     assert report["radius"] == 2
 
 
@@ -39,9 +39,9 @@ async def test_a_document_longer_than_the_window_is_read_in_parts_and_has_one_vo
     get_response_synthesizer(stock).synthesize(QUESTION, nodes[:1])
     given: Any = getattr(RobustRAGSynthesizer(llm), style)(QUESTION, nodes)
     answer = robust_answer(await given if style == "asynthesize" else given)
-    assert (answer.text, [g.status for g in answer.groups]) == ("Paris", ["supports", "supports", "differs"])
+    assert (answer.text, [g.status for g in answer.sources]) == ("Paris", ["supports", "supports", "differs"])
     assert 1 < sum("harvest" in prompt for prompt in llm.seen) <= len(stock.seen)
-    assert not any(group.truncated for group in answer.groups)
+    assert not any(source.truncated for source in answer.sources)
     assert answer.model_calls == answer.spending.calls == len(llm.seen)
     assert not any("harvest" in prompt and "Berlin" in prompt for prompt in llm.seen)
     read = [" ".join(d for d in _DAYS if d in prompt) for prompt in llm.seen if "harvest" in prompt]
@@ -56,15 +56,15 @@ def test_parts_that_say_different_things_are_put_together_by_one_call_about_them
     last = llm.seen[-1]
     assert "Paris\n\nLyon" in last
     assert "harvest" not in last
-    assert [g.status for g in answer.groups] == ["abstained", "supports"]
+    assert [g.status for g in answer.sources] == ["abstained", "supports"]
     assert answer.model_calls == len(llm.seen)
 
 
-def test_a_part_that_fails_costs_its_group_and_no_other() -> None:
+def test_a_part_that_fails_costs_its_source_and_no_other() -> None:
     llm = FactReader(window=WINDOW, fails_on="On day 150 ")
     nodes = nodes_of([f"{TRUE} {' '.join(_DAYS)}", TRUE, TRUE + " Yes."])
     answer = robust_answer(RobustRAGSynthesizer(llm, calls=CallOptions(attempts=1)).synthesize(QUESTION, nodes))
-    assert [g.status for g in answer.groups] == ["failed", "supports", "supports"]
+    assert [g.status for g in answer.sources] == ["failed", "supports", "supports"]
 
 
 def test_parts_are_not_waited_for_once_the_answer_is_decided() -> None:
@@ -74,7 +74,7 @@ def test_parts_are_not_waited_for_once_the_answer_is_decided() -> None:
         llm, votes=VoteRules(stop_when_decided=True, wave_size=1), calls=CallOptions(num_workers=1)
     )
     answer = robust_answer(synthesizer.synthesize(QUESTION, nodes))
-    assert (answer.text, answer.groups[-1].status) == ("Paris", "not_asked")
+    assert (answer.text, answer.sources[-1].status) == ("Paris", "not_asked")
     assert answer.model_calls == len(llm.seen) < 8
 
 
@@ -83,7 +83,7 @@ def test_no_more_parts_are_asked_than_allowed_and_the_rest_is_told(llm: FactRead
     nodes = nodes_of([*truthful(6), f"{EVIL} " * 2000])
     report = RobustRAGSynthesizer(llm, calls=calls).synthesize(QUESTION, nodes).metadata["robustrag"]
     assert sum(EVIL in prompt for prompt in llm.seen) == 2
-    assert [g["truncated"] for g in report["groups"]] == [False] * 6 + [True]
+    assert [g["truncated"] for g in report["sources"]] == [False] * 6 + [True]
     assert any("1 of 7 sources were cut" in w for w in report["warnings"])
 
 
@@ -100,5 +100,5 @@ def test_trap_citation_engine_splits_a_document_which_still_has_one_vote(llm: Fa
     )
     response = engine.query(QUESTION)
     assert len(response.source_nodes) > 5
-    assert len(response.metadata["robustrag"]["groups"]) == 5
+    assert len(response.metadata["robustrag"]["sources"]) == 5
     assert str(response) == "Paris"

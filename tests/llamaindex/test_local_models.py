@@ -92,4 +92,4 @@ def test_both_ways_to_ask_the_reader_give_the_same_isolated_answers(
         .synthesize(ASKED, nodes_of(TEXTS))
         .metadata["robustrag"]
     )
-    assert [g["response"].strip() for g in report["groups"]] == ours
+    assert [g["response"].strip() for g in report["sources"]] == ours

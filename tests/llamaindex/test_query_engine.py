@@ -31,5 +31,5 @@ def test_streaming_and_another_retriever_keep_the_defence(clean: VectorStoreInde
     response = other.query(QUESTION)
     assert "".join(response.response_gen) == "Paris"
     assert response.metadata["robustrag"]["settings"]["alpha"] == "1/2"
-    assert len(response.metadata["robustrag"]["groups"]) == 3
+    assert len(response.metadata["robustrag"]["sources"]) == 3
     assert not given.streams

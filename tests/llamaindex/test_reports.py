@@ -131,7 +131,7 @@ async def test_a_missed_quorum_is_sent_and_carried(sent: list[Any], streaming: b
         await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
     [first, second] = answers_in(sent)
     assert first.report == second.report == raised.value.robustness.to_dict()
-    assert [group["status"] for group in first.report["groups"]] == ["failed"] * 3
+    assert [source["status"] for source in first.report["sources"]] == ["failed"] * 3
     assert "quorum" in (first.error or "")
     assert robust_answers(raised.value) == [raised.value.robustness]
 

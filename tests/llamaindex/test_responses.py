@@ -35,7 +35,7 @@ async def test_metadata_is_the_base_classes_with_a_report_beside_it(style: str, 
     report = response.metadata["robustrag"]
     assert json.loads(json.dumps(report)) == report
     assert report["schema"] == SCHEMA
-    assert [g["passage_ids"] for g in report["groups"]] == [[f"node-{i}"] for i in range(7)]
+    assert [g["passage_ids"] for g in report["sources"]] == [[f"node-{i}"] for i in range(7)]
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -62,7 +62,7 @@ def test_a_streamed_response_has_its_report_when_the_last_piece_is_out(llm: Fact
 
 
 @pytest.mark.parametrize("style", ["get_response", "aget_response"])
-async def test_bare_texts_are_groups_of_their_own(style: str, llm: FactReader) -> None:
+async def test_bare_texts_are_sources_of_their_own(style: str, llm: FactReader) -> None:
     method = getattr(RobustRAGSynthesizer(llm=llm), style)
     given = method(QUESTION, [*truthful(), EVIL])
     assert (given if style == "get_response" else await given) == "Paris"

@@ -178,7 +178,7 @@ def letters(others: Any, **options: Any) -> tuple[Any, ...]:
 @settings(max_examples=40, deadline=None)
 @given(others=st.lists(NODES, max_size=12), group_by=st.sampled_from(["origin", "author"]))
 def test_nothing_that_the_other_retriever_finds_changes_a_letter(others: list[NodeWithScore], group_by: str) -> None:
-    options: dict[str, Any] = {"group_by": group_by, "min_groups": 2, "below": "raise"}
+    options: dict[str, Any] = {"group_by": group_by, "min_sources": 2, "below": "raise"}
     assert letters(others, **options) == letters([], **options)
 
 

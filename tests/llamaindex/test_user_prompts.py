@@ -66,7 +66,7 @@ def test_long_passages_are_cut_within_their_message_and_before_the_request() -> 
     calls = CallOptions(max_parts=2)
     synthesizer = RobustRAGSynthesizer(llm, text_qa_template=MESSAGES, calls=calls)
     response = synthesizer.synthesize(QUESTION, nodes_of([" word" * 2000]))
-    assert response.metadata["robustrag"]["groups"][0]["truncated"]
+    assert response.metadata["robustrag"]["sources"][0]["truncated"]
     assert len(llm.sent) == 2
     assert [role for role, _ in llm.sent[0]] == ["system", "user", "assistant", "user"]
     assert llm.sent[0][-1][1].endswith(f"word\nQ: {QUESTION}\n\n{REQUESTS['short_answer']}")

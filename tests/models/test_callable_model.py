@@ -1,4 +1,4 @@
-"""Any function as a model: failures and exits that cost one group only, streams, cancellation, and event loops."""
+"""Any function as a model: failures and exits that cost one source only, streams, cancellation, and event loops."""
 
 from __future__ import annotations
 

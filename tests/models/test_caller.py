@@ -94,7 +94,7 @@ def test_a_wave_with_a_slow_call_does_not_hold_up_the_next(style: str) -> None:
     assert [r.skipped_reason for r in replies] == [None, "cancelled", *[None] * 4]
 
 
-async def test_a_call_that_somebody_else_cancelled_costs_its_group_alone() -> None:
+async def test_a_call_that_somebody_else_cancelled_costs_its_source_alone() -> None:
     async def say(prompt: str) -> str:
         if prompt == "prompt 3":
             shared = asyncio.ensure_future(asyncio.sleep(20, "said"))  # as in a cache of requests
@@ -189,8 +189,8 @@ for answer in (
     defense.answer("q", ["hang", "x", "x"]),
     asyncio.run(defense.aanswer("q", ["hang", "x", "x"])),
 ):
-    assert [g.status for g in answer.groups] == ["failed", "supports", "supports"], answer
-    assert "no answer within 0.3 s" in answer.groups[0].error
+    assert [g.status for g in answer.sources] == ["failed", "supports", "supports"], answer
+    assert "no answer within 0.3 s" in answer.sources[0].error
 """
 
 

@@ -30,7 +30,7 @@ def test_a_blank_passage_costs_no_call_and_abstains(defense, asynchronous: bool)
     assert answer.text == "Rome"
     calls = 3 + (defense is KeywordAggregation)  # its final one
     assert len(asked) == answer.model_calls == answer.spending.calls == calls
-    assert [report.status for report in answer.groups] == ["supports", *["abstained"] * 4, "supports", "supports"]
+    assert [report.status for report in answer.sources] == ["supports", *["abstained"] * 4, "supports", "supports"]
     assert [warning for warning in answer.warnings if "blank" in warning] == [f"{NAMED}: a scan without text?"]
     assert not [warning for warning in answer.warnings if "in full" in warning or "empty" in warning]
 
@@ -47,10 +47,10 @@ def test_prompts_that_are_one_batch_stay_together() -> None:
     made = ConsensusAggregation(Batched(lambda text: "Rome"), group_by="passage")
     answer = made.answer("Where?", PASSAGES)
     assert (batches, answer.model_calls) == ([7], 7)
-    assert [report.status for report in answer.groups].count("abstained") == 4
+    assert [report.status for report in answer.sources].count("abstained") == 4
 
 
-def test_blank_groups_are_never_waited_for() -> None:
+def test_blank_sources_are_never_waited_for() -> None:
     asked = []
     model = CallableModel(lambda prompt: asked.append(prompt) or "Rome")
     made = MajorityVoting(model, group_by="passage", stop_when_decided=True, wave_size=2)

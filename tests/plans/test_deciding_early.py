@@ -1,4 +1,4 @@
-"""Answers that did not wait for all groups: the text is what all would have given, whatever the others say and when."""
+"""Answers that did not wait for all sources: the text is what all would have given, whatever others say and when."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def voting(**rules: Any) -> Defense:
 def answered(
     defense: Defense, passages: Sequence[str], replies: Replies, heard: Sequence[int] | None = None
 ) -> RobustAnswer | None:
-    """The answer from the replies of these groups; None if they are not enough. None: from all."""
+    """The answer from the replies of these sources; None if they are not enough. None: from all."""
     plan = defense.plan("Who?", passages, choices=CHOICES if isinstance(defense, MajorityVoting) else None)
     request = next(plan)
     assert isinstance(request, Ask)
@@ -56,7 +56,7 @@ def answered(
 
 
 def full_text(defense: Defense, passages: Sequence[str]) -> Callable[[Replies], str]:
-    """What all groups together say; `quorum` if too many fail."""
+    """What all sources together say; `quorum` if too many fail."""
 
     @cache
     def text_of(replies: Replies) -> str:
@@ -73,7 +73,7 @@ def full_text(defense: Defense, passages: Sequence[str]) -> Callable[[Replies], 
 def completions(
     replies: Replies, open_: Sequence[int], universe: Sequence[str | None], attacked: Sequence[int] = ()
 ) -> Iterator[Replies]:
-    """These replies, where open and attacked groups say anything."""
+    """These replies, where open and attacked sources say anything."""
     free = [*open_, *attacked]
     for said in itertools.product(universe, repeat=len(free)):
         whole = list(replies)
@@ -83,7 +83,7 @@ def completions(
 
 
 def violations(defense: Defense, passages: Sequence[str], replies: Replies, universe: Sequence[str | None]) -> int:
-    """Tries every set of groups that may have answered first (so every order), and every reply of all others.
+    """Tries every set of sources that may have answered first (so every order), and every reply of all others.
 
     Returns:
         How often the answer was decided before the last reply.
@@ -99,7 +99,7 @@ def violations(defense: Defense, passages: Sequence[str], replies: Replies, univ
             assert answer.radius >= defense.rules.min_radius
             assert answer.evidence["decided_after"] == size
             others = [i for i in everybody if i not in heard]
-            assert [answer.groups[i].status for i in others] == ["not_asked"] * len(others)
+            assert [answer.sources[i].status for i in others] == ["not_asked"] * len(others)
             for r in range(min(answer.radius, 1) + 1):
                 for attacked in itertools.combinations(heard, r):
                     for whole in completions(replies, others, universe, attacked):
@@ -153,9 +153,9 @@ def test_what_an_early_answer_says_of_itself() -> None:
     answer = answered(voting(stop_when_decided=True), passages, ("anna",) * 10, range(8))
     assert answer is not None
     assert (answer.text, answer.radius, answer.evidence["decided_after"]) == ("anna", 2, 8)
-    assert [g.status for g in answer.groups] == ["supports"] * 8 + ["not_asked"] * 2
-    assert answer.groups[9].error is None
-    assert answer.groups[9].note == "cancelled, as the answer was decided"
+    assert [g.status for g in answer.sources] == ["supports"] * 8 + ["not_asked"] * 2
+    assert answer.sources[9].error is None
+    assert answer.sources[9].note == "cancelled, as the answer was decided"
     assert any("the radius is what was proved by then" in w for w in answer.warnings)
     assert answer.model_calls == answer.spending.calls == 10, "calls that were cancelled had gone out"
     assert answer.settings["stop_when_decided"] is True

@@ -12,7 +12,7 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.grouping.passages import Passage
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
-PASSAGES = [Passage(text, source=f"{i}.txt") for i, text in enumerate([f"p{i}" for i in range(7)])]
+PASSAGES = [Passage(text, origin=f"{i}.txt") for i, text in enumerate([f"p{i}" for i in range(7)])]
 SAMPLES, GREEDY, SERVER = (
     Repeats("samples", "temperature 1"),
     Repeats("deterministic", "greedy"),

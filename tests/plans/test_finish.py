@@ -13,7 +13,7 @@ import pytest
 from robustrag_integrations import CallableModel, Passage, Response, TooFewVotesError
 from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.plans.asking import PlanInput, Quorum, ask_groups, read_response
+from robustrag_integrations.plans.asking import PlanInput, Quorum, ask_sources, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from tests.defenses.toy.defense import UNANIMITY, UnanimitySettings
@@ -22,13 +22,13 @@ from tests.helpers.scripted import BARE
 
 @dataclass(frozen=True)
 class Lead(Counted):
-    """The reply that most groups give, ahead of every other one."""
+    """The reply that most sources give, ahead of every other one."""
 
     said: Sequence[str | None]
     pending: int = 0
 
     @property
-    def groups(self) -> int:
+    def sources(self) -> int:
         return len(self.said)
 
     @property
@@ -52,15 +52,15 @@ class Plurality(TextDefense):
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: UnanimitySettings) -> Steps[Draft]:
-        prompts = [settings.prompts.isolated.render(context=g.text, query=inputs.query) for g in inputs.groups]
-        heard = yield from ask_groups(inputs, prompts, lambda r: read_response(r, str.strip), Quorum(0.5), Lead)
+        prompts = [settings.prompts.isolated.render(context=g.text, query=inputs.query) for g in inputs.sources]
+        heard = yield from ask_sources(inputs, prompts, lambda r: read_response(r, str.strip), Quorum(0.5), Lead)
         lead = Lead(heard.found)
-        groups = heard.reports(lambda r: {"status": "supports" if r == lead.winner else "differs", "words": (r,)})
-        return Draft(inputs.answer(lead.winner, groups=groups), heard, lead)
+        sources = heard.reports(lambda r: {"status": "supports" if r == lead.winner else "differs", "words": (r,)})
+        return Draft(inputs.answer(lead.winner, sources=sources), heard, lead)
 
 
 LINK = "paris, see https://evil.example/x"
-PASSAGES = [Passage(f"{place}", source=f"{place}.md") for place in range(7)]
+PASSAGES = [Passage(f"{place}", origin=f"{place}.md") for place in range(7)]
 
 
 def asked(replies: Sequence[str | None], **rules: Any) -> Any:

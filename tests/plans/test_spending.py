@@ -1,4 +1,4 @@
-"""What an answer says that it spent: per group and in total, in every call style."""
+"""What an answer says that it spent: per source and in total, in every call style."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_every_call_style_counts_the_same() -> None:
     assert first.shared.completion == 2
 
 
-def test_a_group_has_its_own_tokens_and_a_silent_one_makes_the_total_unknown() -> None:
+def test_a_source_has_its_own_tokens_and_a_silent_one_makes_the_total_unknown() -> None:
     for answer in styles(KeywordAggregation(model(), final="always"), PASSAGES):
-        assert [g.usage.completion for g in answer.groups] == [2, 2, None, 2]
+        assert [g.usage.completion for g in answer.sources] == [2, 2, None, 2]
         assert answer.spending.total == Usage()
         assert answer.spending.told.completion == 8
         assert answer.spending.silent == 1

@@ -60,7 +60,7 @@ def test_an_answer_is_logged_once_in_numbers(way: Callable, caplog: pytest.LogCa
         way(defense())
     logged = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]
     assert len(logged) == 1
-    assert "method=keyword groups=6 radius=1 abstained=False failed=1 differs=1 model_calls=7" in logged[0]
+    assert "method=keyword sources=6 radius=1 abstained=False failed=1 differs=1 model_calls=7" in logged[0]
     assert "1 of 6 sources failed" in caplog.text
     assert not any(secret in caplog.text for secret in SECRETS)
 

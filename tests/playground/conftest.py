@@ -14,7 +14,7 @@ from robustrag_integrations.playground.state import Row, State
 
 NAMES = ("python:tests.playground.gullible:answer", "python:tests.playground.gullible:slow")
 
-LIBRARY = Library(BM25Index([Passage(f"Anna Lind runs the mill. Page {n}.", source=f"note{n}.txt") for n in range(5)]))
+LIBRARY = Library(BM25Index([Passage(f"Anna Lind runs the mill. Page {n}.", origin=f"note{n}.txt") for n in range(5)]))
 """Documents in which the page finds passages."""
 
 

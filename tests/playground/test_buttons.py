@@ -48,7 +48,7 @@ def test_one_click_fools_vanilla_and_not_the_defence(models: Models, state: Stat
     assert found["vanilla"]["verdict"]["kind"] == "hijacked"
     assert found["defended"]["verdict"]["kind"] == "right"
     assert found["defended"]["radius"] == found["defended"]["report"]["answer"]["radius"]
-    assert found["defended"]["groups"] == attacked.top_k
+    assert found["defended"]["sources"] == attacked.top_k
     report = found["defended"]["report"]
     assert RobustAnswer.from_dict(report["answer"]).text == "Kilon Pemel"
     again = state_of(pressed(models, "poison", attacked, attack="pia", rank=1)[-1]["state"])
@@ -72,7 +72,7 @@ def test_trusted_rows_decide_whatever_is_planted_above_them(models: Models, stat
     assert (found["defended"]["verdict"]["kind"], found["defended"]["decided_by"]) == ("right", "trusted")
     [event] = pressed(models, "certificate", attacked, corruption_size=2, attack="injection")
     assert "at worst 1" in json.dumps(event, ensure_ascii=False)
-    library = Library(LIBRARY.index, trusted=BM25Index([Passage("Anna Lind owns the mill.", source="handbook.md")]))
+    library = Library(LIBRARY.index, trusted=BM25Index([Passage("Anna Lind owns the mill.", origin="handbook.md")]))
     asked = {"state": replace(state, question="Who runs the mill?").as_dict()}
     [event] = events(Buttons(models, library).search(asked))
     assert [row.trusted for row in state_of(event["state"]).rows] == [True, *[False] * 5]

@@ -42,7 +42,7 @@ def test_an_answer_comes_with_its_report_and_the_tokens_of_all_its_calls(address
     assert done.choices[0].finish_reason == "stop"
     report = done.robustrag
     assert (report["schema"], report["radius"], report["abstained"]) == ("robustrag/serve/2", 2, False)
-    assert len(report["answer"]["groups"]) == len(TEXTS)
+    assert len(report["answer"]["sources"]) == len(TEXTS)
     assert {c["origins"][0] for c in report["citations"]} == {f"site-{n}.example" for n in range(5)}
     calls = report["answer"]["spending"]["calls"]
     assert (done.usage.prompt_tokens, done.usage.completion_tokens) == (10 * calls, 2 * calls)
@@ -107,7 +107,7 @@ def test_what_people_were_told_is_no_part_of_a_request_about_its_chat(stream: bo
         asked.append(prompt)
         return next((f"say {word}" for word in ("one", "two") if f"page {word}" in prompt), "I don't know")
 
-    pages = [Passage(f"Who runs the mill? See page {word}", source=f"{word}.md") for word in ("one", "two")]
+    pages = [Passage(f"Who runs the mill? See page {word}", origin=f"{word}.md") for word in ("one", "two")]
     served = Service(Library(BM25Index(pages)), {"robustrag": ConsensusAggregation(CallableModel(model))})
     with serving(served) as listening, client_of(listening) as client:
         done = client.chat.completions.create(model="robustrag", messages=ASKED, stream=stream)

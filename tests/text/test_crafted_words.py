@@ -108,7 +108,7 @@ def test_a_crafted_word_costs_no_answer_and_no_certificate(hostile: str) -> None
     defense = KeywordAggregation(CallableModel(model), extractor=extract)
     passages = ["It is Paris."] * 6
     answer = defense.answer("Where?", ["planted", *passages])
-    assert (answer.text, [g.status for g in answer.groups].count("supports")) == ("Paris", 6)
+    assert (answer.text, [g.status for g in answer.sources].count("supports")) == ("Paris", 6)
     certificate = defense.certify("Where?", passages, "Paris")
     assert certificate.certified
     assert certificate.tau == 1

@@ -230,12 +230,12 @@ def _normalised(value: str) -> str:
 
 
 def _written(r: Random, value: str) -> str:
-    """A value as a list shows it: as groups wrote it or, where they wrote it in several ways, normalised."""
+    """A value as a list shows it: as sources wrote it or, where they wrote it in several ways, normalised."""
     return value if r.random() < 0.8 else _normalised(value)
 
 
 def _written_list(r: Random, values: list[str]) -> str:
-    """Keywords as groups wrote them, in the order of their normalised forms, mostly without the parts of a phrase."""
+    """Keywords as sources wrote them, in the order of their normalised forms, mostly without the parts of a phrase."""
     shown = {value.casefold(): value for value in values}
     for value in values:
         words = value.split()

@@ -131,10 +131,10 @@ def held_out_rows(tokenizer: Tokenizer) -> list[PackedRow]:
 def exact_answers(model: Reader, rows: list[PackedRow], device: torch.device) -> dict[str, float]:
     """Share of answers whose every token is the most likely one, by task."""
     right: dict[str, list[bool]] = defaultdict(list)
-    for group in batches(rows, 8192, Random(0)):
-        batch = collate(group).to(device)
+    for source in batches(rows, 8192, Random(0)):
+        batch = collate(source).to(device)
         hits = iter((model.predictions(batch).argmax(-1) == batch.targets).tolist())
-        for row in group:
+        for row in source:
             for task, first, last in row.answers:
                 tokens_right = [next(hits) for _ in range(first, last)]
                 right[task].append(all(tokens_right))

@@ -63,13 +63,13 @@ def test_a_lie_that_stands_alone_is_left_out_whatever_its_rank(name: str) -> Non
     for rank in range(len(HONEST) + 1):
         answer = made(name).answer(QUESTION, [*HONEST[:rank], LIE, *HONEST[rank:]])
         assert answer.text == "Lind"
-        assert answer.groups[rank].status in ("differs", "not_asked")
+        assert answer.sources[rank].status in ("differs", "not_asked")
 
 
 @pytest.mark.parametrize("name", ["mis", "radar"])
 def test_a_conditional_instruction_passes_in_isolation_and_strikes_when_passages_are_read_together(name: str) -> None:
     answer = made(name).answer(QUESTION, [CONDITIONAL, *HONEST])
-    assert answer.groups[0].status == "supports"
+    assert answer.sources[0].status == "supports"
     assert answer.text == "Gross"
 
 

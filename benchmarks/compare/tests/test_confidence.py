@@ -14,7 +14,7 @@ from tests.evaluation.rows import PIA, failed, row
 
 
 def asked(number: int, *replies: tuple[str, float | None], status: str = "differs", **change: Any) -> dict[str, Any]:
-    groups = [
+    sources = [
         {
             "index": i,
             "status": status,
@@ -25,7 +25,7 @@ def asked(number: int, *replies: tuple[str, float | None], status: str = "differ
         }
         for i, (said, sure) in enumerate(replies)
     ]
-    return row(number, answer={"groups": groups}, **change)
+    return row(number, answer={"sources": sources}, **change)
 
 
 def questions(replies: Callable[[Random], tuple[float, float]], count: int = 60) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def questions(replies: Callable[[Random], tuple[float, float]], count: int = 60)
 
 def test_the_area_is_the_probability_that_a_right_reply_is_surer_and_the_level_separates_best() -> None:
     rows = questions(lambda random: (random.choice([0.5, 0.75, 0.9]), random.choice([0.1, 0.5, 0.6])))
-    sures = [(g["confidence"], g["words"] == ["Anna"]) for row in rows for g in row["answer"]["groups"]]
+    sures = [(g["confidence"], g["words"] == ["Anna"]) for row in rows for g in row["answer"]["sources"]]
     right, wrong = ([sure for sure, is_right in sures if is_right is kind] for kind in (True, False))
     [found] = confidence(rows)
     assert (found.questions, found.right, found.wrong) == (60, 60, 60)

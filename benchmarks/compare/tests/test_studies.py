@@ -67,7 +67,15 @@ def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
 
 def test_a_study_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> None:
     data = [write_questions(tmp_path), write_long(tmp_path)]
-    for name in ("paper-table1", "paper-table2", "modification", "group-size", "top-k", "corruption", "runtime"):
+    for name in (
+        "paper-table1",
+        "paper-table2",
+        "modification",
+        "passages-per-source",
+        "top-k",
+        "corruption",
+        "runtime",
+    ):
         config = read_config(study(name, data=data, models=["openai:gpt-x", "bundled"]))
         plan = make_plan(config)
         defenses = {(job.setup.model.name, job.setup.method) for job in plan.jobs}

@@ -1,14 +1,14 @@
 """Consensus aggregation: one round of isolated calls.
 
-ask every group alone, and read its whole answer      `settings.py`
+ask every source alone, and read its whole answer      `settings.py`
 count                                                 `counting/plurality.py`
 show the answer, or tell who says what
 with a class of the user's, have it put into an object
 
-An answer is shown in the wording that most of its groups use: a reply's own text, of which nothing is cut. Two wordings
-of one key differ in what means nothing (`replies/keys.py`); the radius is about keys, that of the letters about both.
-Where no answer is agreed on, people may hear a *sole source*: the one group of whose answer the model is sure. It has
-the radius 0 and goes into no prompt, so that nothing rests on confidence but what people see.
+An answer is shown in the wording that most of its sources use: a reply's own text, of which nothing is cut. Two
+wordings of one key differ in what means nothing (`replies/keys.py`); the radius is about keys, that of the letters
+about both. Where no answer is agreed on, people may hear a *sole source*: the one source of whose answer the model is
+sure. It has the radius 0 and goes into no prompt, so that nothing rests on confidence but what people see.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from robustrag_integrations.counting.plurality import Count, Rule
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.consensus.lists import list_certification_plan, list_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
-from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_groups, dissent_warnings
+from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_sources, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.replies.conflicts import contradict
@@ -46,14 +46,14 @@ from robustrag_integrations.replies.reading import fitting_task
 from robustrag_integrations.text.languages import language_of, stop_words
 from robustrag_integrations.text.prompts import ABSTENTION, Task
 
-_MOST_COUNTS = 200  # of answers in the evidence; a hostile set of groups may give many
+_MOST_COUNTS = 200  # of answers in the evidence; a hostile set of sources may give many
 _LONGEST_SOLE = 10_000  # characters of a sole source's answer that are shown
 
 
 @dataclass(frozen=True)
 class Outcome(Counted):
-    """What groups agree on: per group what it says, and what of it has a vote; the count of that; and how many groups
-    may say more: they were not waited for, or their replies were cut."""
+    """What sources agree on: per source what it says, and what of it has a vote; the count of that; and how many
+    sources may say more: they were not waited for, or their replies were cut."""
 
     said: tuple[Said | None, ...]
     voting: tuple[Said | None, ...]
@@ -63,13 +63,13 @@ class Outcome(Counted):
 
     @classmethod
     def of(cls, found: Sequence[Said | None], rule: Rule, unheard: int = 0) -> Outcome:
-        """Count what groups say."""
+        """Count what sources say."""
         voting = tuple(own if own is not None and own.counts else None for own in found)
         return cls(tuple(found), voting, count(voting, rule), unheard)
 
     @property
-    def groups(self) -> int:
-        """The number of groups."""
+    def sources(self) -> int:
+        """The number of sources."""
         return len(self.said)
 
     @cached_property
@@ -83,9 +83,9 @@ class Outcome(Counted):
 
     @cached_property
     def sole(self) -> Said | None:
-        """What the one group says of which the model is sure, where there is no answer, no tie, and all were heard.
+        """What the one source says of which the model is sure, where there is no answer, no tie, and all were heard.
 
-        Where no confidence is known each reply counts as sure: then it is the one group that answers.
+        Where no confidence is known each reply counts as sure: then it is the one source that answers.
         """
         if self.count.winner is not None or self.count.tied or self.unheard:
             return None
@@ -102,7 +102,7 @@ class Outcome(Counted):
         return wordings(self.voting, self.count.winner)
 
     def report(self, own: Said, variants: Collection[str]) -> dict[str, Any]:
-        """Return a group's findings by the fields of its report; `variants`: keys of other forms of the answer."""
+        """Return a source's findings by the fields of its report; `variants`: keys of other forms of the answer."""
         text = own.text
         if own.counts and own.key == self.key:
             status, text = "supports", text if self.count.winner is not None else self.text
@@ -149,18 +149,18 @@ class Outcome(Counted):
 
 
 def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
-    """Ask every group alone; the answer is the whole answer that most of them give."""
-    prompts = settings.isolated_prompts(inputs.query, inputs.groups)
+    """Ask every source alone; the answer is the whole answer that most of them give."""
+    prompts = settings.isolated_prompts(inputs.query, inputs.sources)
     read = settings.reading(inputs.query)
 
     def count(found: Sequence[Said | None], pending: int) -> Outcome:
         return Outcome.of(found, settings.rule, pending)
 
-    heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
+    heard = yield from ask_sources(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
     outcome = count(heard.found, heard.pending + heard.cut)
     variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
     reports = heard.reports(partial(outcome.report, variants=variants))
-    answer = inputs.answer(outcome.text, groups=reports, evidence=outcome.evidence)
+    answer = inputs.answer(outcome.text, sources=reports, evidence=outcome.evidence)
     answer = replace(answer, warnings=_warnings(outcome, answer, settings.task))
     if answer.abstained:
         return Draft(_told(answer, outcome, settings) if settings.disagreement == "tell" else answer, heard, outcome)
@@ -182,7 +182,7 @@ def _told(answer: RobustAnswer, outcome: Outcome, settings: ConsensusSettings) -
     heard = [own.text for own in outcome.voting if own is not None and (own.is_sure or own.key in tied)]
     return answer.telling(
         disagree=contradict(list(dict.fromkeys(heard))),
-        first={g.index for g, own in zip(answer.groups, outcome.said, strict=True) if own and own.key in tied},
+        first={g.index for g, own in zip(answer.sources, outcome.said, strict=True) if own and own.key in tied},
         longest=LONGEST_IN_FULL if settings.task == "long_form" else LONGEST,
     )
 
@@ -249,7 +249,7 @@ def consensus_certification_plan(
         said = [reading.found for reading in readings]
         outcome = Outcome.of(said, settings.rule, sum(reading.is_cut for reading in readings))
         if not found.evidence:
-            shown = {"corrupted_groups": case.corrupted, "untouched_groups": len(case.groups)}
+            shown = {"corrupted_sources": case.corrupted, "untouched_sources": len(case.sources)}
             found.evidence = {**outcome.evidence, **shown}
         possible = sorted(possible_texts(outcome, case.corrupted, settings))
         return dict.fromkeys(possible, count_of(len(possible), "possible answer"))
@@ -259,7 +259,7 @@ def consensus_certification_plan(
 
 
 def possible_texts(outcome: Outcome, corrupted: int, settings: ConsensusSettings) -> set[str]:
-    """Return every answer that is possible next to so many corrupted groups, which may say anything or abstain.
+    """Return every answer that is possible next to so many corrupted sources, which may say anything or abstain.
 
     `Unbounded`: any text is possible. That is so, too, where people are told what sources say in place of an answer.
     """
@@ -281,7 +281,7 @@ def possible_texts(outcome: Outcome, corrupted: int, settings: ConsensusSettings
 
 
 def _forms(votes: Sequence[Said | None], key: str | None, corrupted: int) -> set[str]:
-    """Return the wordings in which a key can be shown when corrupted groups write it as they like."""
+    """Return the wordings in which a key can be shown when corrupted sources write it as they like."""
     written = wordings(votes, key)
     most = max(written.values(), default=0)
     if corrupted and corrupted >= most:
@@ -295,15 +295,15 @@ class ConsensusAggregation(TextDefense):
     A source's whole answer is one vote, and nothing is cut out of it (`replies/keys.py`). Most votes win. Where answers
     tie, or no two sources agree, there is no answer, and the text tells who says what.
 
-    Guarantee: replacing the content of any `answer.radius` groups leaves the same answer up to case, spacing, an
-    article and the punctuation at its end, and of any `answer.radius_verbatim` groups the same letters; those of this
+    Guarantee: replacing the content of any `answer.radius` sources leaves the same answer up to case, spacing, an
+    article and the punctuation at its end, and of any `answer.radius_verbatim` sources the same letters; those of this
     run, if the model samples (`answer.determinism`).
 
-    Theorem (`counting/plurality.py`): the answer stays if, whatever r groups say, it stays ahead of every other one,
+    Theorem (`counting/plurality.py`): the answer stays if, whatever r sources say, it stays ahead of every other one,
     and of one that nobody has given, and keeps `min_support` votes.
 
     Args:
-        model: the model to ask, once per group.
+        model: the model to ask, once per source.
         task: `short_answer` (default); `list`, counted item by item; `long_form`, each source's full answer: what two
             give alike, what one alone gives, or who says what.
         prompts: your own `PromptSet`; None for the project's.

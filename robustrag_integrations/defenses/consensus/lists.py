@@ -1,21 +1,22 @@
-"""Lists (`task="list"`): every group's items are counted one by one, and those that most groups give are shown.
+"""Lists (`task="list"`): every source's items are counted one by one, and those that most sources give are shown.
 
-ask every group alone for a list                      the prompt `list`
+ask every source alone for a list                      the prompt `list`
 read each line as an item                             `items.py`
-count, and keep an item that more than half of the groups that list anything give, and `min_support` of them
+count, and keep an item that more than half of the sources that list anything give, and `min_support` of them
 show each item in its commonest wording               in the order of the source that lists most of them
 
-Theorem. Let L votes list anything, c(i) of them item i, and i be shown if 2 c(i) - L > 0 and c(i) >= s. Replaced groups
-list what the attacker likes, or nothing. Both conditions are sums over groups (`linear_forms.py`): a replaced group
-takes away its own term, and adds at worst -1 to the first and 0 to the second. A shown item stays while both hold after
-the worst attack. For an item that is not shown, one that nobody gives included, a replaced group adds at most 1 to
-either; it stays out while one of the two cannot be reached. The set is the same up to the least of these numbers.
+Theorem. Let L votes list anything, c(i) of them item i, and i be shown if 2 c(i) - L > 0 and c(i) >= s. Replaced
+sources list what the attacker likes, or nothing. Both conditions are sums over sources (`linear_forms.py`): a replaced
+source takes away its own term, and adds at worst -1 to the first and 0 to the second. A shown item stays while both
+hold after the worst attack. For an item that is not shown, one that nobody gives included, a replaced source adds at
+most 1 to either; it stays out while one of the two cannot be reached. The set is the same up to the least of these
+numbers.
 
-Certificate, without a model call. Next to L untouched groups and e corrupted ones that list something, an item is shown
-in any case if 2 c(i) > L + e and c(i) >= s, and can be shown if that is so of c(i) + e. Both sets grow apart with e, so
-that e = m' covers all others, and R is the sets that hold all of the first and any of the second. An item that no
-untouched group gives can be shown if m' > L and m' >= s. Each item can stand in every wording that the corrupted groups
-can bring ahead, and in every order; where they outnumber an item's wordings, that is any text.
+Certificate, without a model call. Next to L untouched sources and e corrupted ones that list something, an item is
+shown in any case if 2 c(i) > L + e and c(i) >= s, and can be shown if that is so of c(i) + e. Both sets grow apart with
+e, so that e = m' covers all others, and R is the sets that hold all of the first and any of the second. An item that no
+untouched source gives can be shown if m' > L and m' >= s. Each item can stand in every wording that the corrupted
+sources can bring ahead, and in every order; where they outnumber an item's wordings, that is any text.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from robustrag_integrations.core import commonest
 from robustrag_integrations.counting.linear_forms import Counted, Holds, Row, largest_radius, worst_case_sums
 from robustrag_integrations.defenses.consensus.items import Items
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.plans.asking import PlanInput, Reading, ask_groups
+from robustrag_integrations.plans.asking import PlanInput, Reading, ask_sources
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.text.prompts import ABSTENTION
@@ -52,7 +53,7 @@ _MOST_TEXTS = 1 << 14  # of a certificate
 
 @dataclass(frozen=True)
 class CountedList(Counted):
-    """The items of the groups' replies; if it `tells`, the text says what sources say where none is shown."""
+    """The items of the sources' replies; if it `tells`, the text says what sources say where none is shown."""
 
     replies: tuple[Items | None, ...]
     min_support: int
@@ -60,8 +61,8 @@ class CountedList(Counted):
     has_wordings: ClassVar[bool] = True
 
     @property
-    def groups(self) -> int:
-        """The number of groups."""
+    def sources(self) -> int:
+        """The number of sources."""
         return len(self.replies)
 
     @cached_property
@@ -70,7 +71,7 @@ class CountedList(Counted):
 
     @cached_property
     def _lists(self) -> Row:
-        """1 for each group that lists anything."""
+        """1 for each source that lists anything."""
         return np.array([items is not None for items in self.replies], np.int64)
 
     @cached_property
@@ -83,7 +84,7 @@ class CountedList(Counted):
 
     @cached_property
     def answering(self) -> int:
-        """The votes of groups that list anything."""
+        """The votes of sources that list anything."""
         return int(self._lists.sum())
 
     @cached_property
@@ -142,17 +143,17 @@ class CountedList(Counted):
     def claims(self, keys: Collection[str], names: Callable[[int], Sequence[str]], quorum: int) -> tuple[Claim, ...]:
         """Return items as users get them, each with its own radius; that of one that is not shown is None.
 
-        `names`: from a group's place to where its passages are from; `quorum`: number of votes whose failure still
+        `names`: from a source's place to where its passages are from; `quorum`: number of votes whose failure still
         leaves an answer, which no item outlives.
         """
         found = []
         for key in keys:
-            groups = tuple(place for place, items in enumerate(self._said) if key in items)
-            origins = tuple(dict.fromkeys(name for place in groups for name in names(place)))
+            sources = tuple(place for place, items in enumerate(self._said) if key in items)
+            origins = tuple(dict.fromkeys(name for place in sources for name in names(place)))
             radius = None
             if key in self.shown:
-                radius = max(0, min(largest_radius(partial(self._stays, key), self.groups), quorum))
-            found.append(Claim(self.wording(key), self.counts[key], radius, origins, groups))
+                radius = max(0, min(largest_radius(partial(self._stays, key), self.sources), quorum))
+            found.append(Claim(self.wording(key), self.counts[key], radius, origins, sources))
         return tuple(found)
 
     def _stays(self, key: str, most: int, pending: int = 0) -> Holds:
@@ -173,14 +174,14 @@ def text_of(forms: Collection[str]) -> str:
 
 
 def list_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
-    """Ask every group alone; the answer is the items that more than half of the groups give."""
+    """Ask every source alone; the answer is the items that more than half of the sources give."""
     tells = settings.disagreement == "tell"
 
     def count(found: Sequence[Items | None], pending: int) -> CountedList:
         return CountedList(tuple(found), settings.min_support, tells)
 
-    prompts, read = settings.isolated_prompts(inputs.query, inputs.groups), settings.reading(inputs.query)
-    heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
+    prompts, read = settings.isolated_prompts(inputs.query, inputs.sources), settings.reading(inputs.query)
+    heard = yield from ask_sources(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
     made = count(heard.found, heard.pending)
 
     def said(items: Items) -> dict[str, Any]:
@@ -192,13 +193,13 @@ def list_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
         }
 
     def names(place: int) -> Sequence[str]:
-        group = inputs.groups[place]
-        return group.origins or tuple(p.id or f"source {place + 1}" for p in group.passages)
+        source = inputs.sources[place]
+        return source.origins or tuple(p.id or f"source {place + 1}" for p in source.passages)
 
     others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
     answer = inputs.answer(
         text_of(made.shown.values()),
-        groups=heard.reports(said),
+        sources=heard.reports(said),
         claims=made.claims(made.shown, names, heard.spare),
         warnings=_warnings(made, others),
         evidence={
@@ -237,10 +238,10 @@ def list_certification_plan(
 
 
 def possible_items(made: CountedList, corrupted: int) -> dict[str, list[str | None]]:
-    """Return the wordings in which items can stand next to m' corrupted groups; None among them: it may be missing.
+    """Return the wordings in which items can stand next to m' corrupted sources; None among them: it may be missing.
 
     Raises:
-        Unbounded: the corrupted groups alone can bring about any text.
+        Unbounded: the corrupted sources alone can bring about any text.
     """
     if corrupted > made.answering and corrupted >= made.min_support:
         raise Unbounded("can have any item shown")
@@ -269,8 +270,8 @@ def _possible(
         contested = [key for key, wordings in choices.items() if None in wordings]
         found.evidence = {
             "threshold": max((made.answering + case.corrupted) // 2 + 1, min_support),
-            "corrupted_groups": case.corrupted,
-            "untouched_groups": len(case.groups),
+            "corrupted_sources": case.corrupted,
+            "untouched_sources": len(case.sources),
             "always_kept": [made.wording(key) for key in choices if key not in contested],
             "contested": [made.wording(key) for key in contested],
         }

@@ -13,7 +13,7 @@ from robustrag_integrations.counting.plurality import Rule
 from robustrag_integrations.defenses.consensus.items import Items, items_of
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.reply import LEVELS, confidence
 from robustrag_integrations.plans.asking import Reading, read_response
@@ -89,9 +89,9 @@ class ConsensusSettings(AbstainingSettings):
         """A short answer, or items, agree; sentences do not."""
         return REQUESTS[self.task]
 
-    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
-        """One prompt per group."""
-        return isolate(self.prompts.isolated, query, [group.text for group in groups])
+    def isolated_prompts(self, query: str, sources: Sequence[Source]) -> list[Prompt]:
+        """One prompt per source."""
+        return isolate(self.prompts.isolated, query, [source.text for source in sources])
 
     def object_prompt(self, query: str, agreed: str) -> Prompt | None:
         """The prompt that puts an agreed answer into an object; None where none is asked for."""

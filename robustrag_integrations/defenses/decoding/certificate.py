@@ -1,6 +1,6 @@
 """Certificate of decoding aggregation (paper, section IV-C, Algorithm 4).
 
-The tree of all partial responses is walked level by level, once for all corruption sizes and all cases: a group's
+The tree of all partial responses is walked level by level, once for all corruption sizes and all cases: a source's
 distribution after a prefix is the same whoever else is corrupted, so each prefix is scored once, and each case sums the
 rows that are its own. A case leaves the walk at its first Case 4.
 """
@@ -35,7 +35,7 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     fixed_point,
     most_probable,
 )
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Distributions, Opening, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.plans.asking import truncation_warnings
@@ -80,7 +80,7 @@ class Grow:
 
 @dataclass(frozen=True)
 class _Seat:
-    """The position of a case's answering groups: (session, row) each."""
+    """The position of a case's answering sources: (session, row) each."""
 
     size: int  # index of the findings
     number: int  # of the case within its size
@@ -123,18 +123,18 @@ class _Rows:
         The fallbacks are the no-retrieval token, and those that float noise (a 64th of the slack for all sums) could
         put in its place.
         """
-        for group, failure in enumerate(distributions.failures):
+        for source, failure in enumerate(distributions.failures):
             if failure is not None:
-                raise ModelError(f"nothing can be certified while requests fail; row {group}: {failure}")
+                raise ModelError(f"nothing can be certified while requests fail; row {source}: {failure}")
         noise = math.ceil(distributions.noise * ONE)
         best = most_probable(distributions.no_retrieval)
         if not slack and not noise:
-            return cls(fixed_point(distributions.groups), (best,))
+            return cls(fixed_point(distributions.sources), (best,))
         row = fixed_point(distributions.no_retrieval[None])[0]
         behind = int(row[best]) - row
         near = tuple(dict.fromkeys((best, *map(int, np.flatnonzero(behind <= slack // 64)))))
         sure = not noise or np.count_nonzero(behind <= slack // 64 + 2 * noise) == 1
-        return cls(fixed_point(distributions.groups), near if slack else (best,), noise, bool(sure))
+        return cls(fixed_point(distributions.sources), near if slack else (best,), noise, bool(sure))
 
 
 _Spans = list[tuple[_Seat, TokenSpan | None]]
@@ -148,7 +148,7 @@ def decoding_certification_plan(
     sizes = [Findings(size, question.cases(size)) for size in question.sizes]
     walk = _Walk(question, settings, codec, sizes, Ledger(question.max_model_calls))
     for found in sizes:
-        if not all(case.groups for case in found.cases):
+        if not all(case.sources for case in found.cases):
             found.open_ended(NOTHING_BENIGN)
     walk.pass_on()
     seats, rows = yield from walk.open()
@@ -182,7 +182,7 @@ class _Walk:
                 failed = found.size
 
     def open(self) -> Asking[tuple[list[_Seat], dict[int, _Rows]]]:
-        """Read all untouched groups, in sessions of as many rows as inference has, and seat the cases in them."""
+        """Read all untouched sources, in sessions of as many rows as inference has, and seat the cases in them."""
         batches, places = _sessions(self.sizes)
         if len(batches) > self.ledger.left:
             self._give_up(f"{len(batches)} decoding sessions would have to be opened; raise max_model_calls")
@@ -197,8 +197,8 @@ class _Walk:
             self._give_up(ROWS_MOVE)
             return [], {}
         read = list(zip(batches, (o.abstention for o in openings), strict=True))
-        answering = {(s, r) for s, (groups, p) in enumerate(read) for r in who_answers(groups, p, settings.gamma)}
-        unsure = {(s, r) for s, (groups, p) in enumerate(read) for r in unsettled(groups, p, settings)}
+        answering = {(s, r) for s, (sources, p) in enumerate(read) for r in who_answers(sources, p, settings.gamma)}
+        unsure = {(s, r) for s, (sources, p) in enumerate(read) for r in unsettled(sources, p, settings)}
         seats = []
         for index, found in enumerate(self.sizes):
             used = {place for c in found.cases for place in places.get((c.total, c.ranks), ())}
@@ -206,13 +206,13 @@ class _Walk:
             for number, case in enumerate(found.cases):
                 if found.done:
                     break
-                groups = places[case.total, case.ranks]
-                if case.corrupted and (noisy := unsure.intersection(groups)):
+                sources = places[case.total, case.ranks]
+                if case.corrupted and (noisy := unsure.intersection(sources)):
                     found.open_ended(
                         f"for {count_of(len(noisy), 'untouched source')} the probability of abstaining is within "
                         f"the slack of gamma={settings.gamma:g}: which of them answer is a matter of float noise"
                     )
-                elif rows := tuple(place for place in groups if place in answering):
+                elif rows := tuple(place for place in sources if place in answering):
                     seats.append(_Seat(index, number, rows, case.corrupted))
                 elif case.corrupted:
                     found.open_ended(NOBODY_LEFT)
@@ -324,14 +324,14 @@ class _Walk:
         return follows
 
 
-def _sessions(sizes: Sequence[Findings]) -> tuple[list[list[PassageGroup]], _Places]:
-    """Distinct untouched groups packed into sessions of as many rows as inference has; where each case's groups are."""
-    batches: list[list[PassageGroup]] = []
+def _sessions(sizes: Sequence[Findings]) -> tuple[list[list[Source]], _Places]:
+    """Distinct untouched sources packed into sessions of as many rows as inference has; where each case's are."""
+    batches: list[list[Source]] = []
     seat_of: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
     open_batch: dict[int, int] = {}
     places: _Places = {}
     for case in (case for found in sizes if not found.done for case in found.cases):
-        for ranks, group in zip(case.ranks, case.groups, strict=True):
+        for ranks, source in zip(case.ranks, case.sources, strict=True):
             if (case.total, ranks) in seat_of:
                 continue
             at = open_batch.get(case.total)
@@ -339,7 +339,7 @@ def _sessions(sizes: Sequence[Findings]) -> tuple[list[list[PassageGroup]], _Pla
                 at = open_batch[case.total] = len(batches)
                 batches.append([])
             seat_of[case.total, ranks] = (at, len(batches[at]))
-            batches[at].append(group)
+            batches[at].append(source)
         places[case.total, case.ranks] = [seat_of[case.total, ranks] for ranks in case.ranks]
     for total, at in {(total, at) for (total, _), (at, _) in seat_of.items()}:
         batches[at] += [NOTHING] * (total - len(batches[at]))

@@ -168,6 +168,6 @@ class _PrefixStates:
 
 def _distance(packed: Distributions, exact: Distributions) -> float:
     """Return the largest difference between two distributions; infinite if they hold NaN."""
-    pairs = ((packed.groups, exact.groups), (packed.no_retrieval, exact.no_retrieval))
+    pairs = ((packed.sources, exact.sources), (packed.no_retrieval, exact.no_retrieval))
     gap = np.max([np.max(np.abs(a - b), initial=0.0) for a, b in pairs])
     return float(np.nan_to_num(gap, nan=np.inf))

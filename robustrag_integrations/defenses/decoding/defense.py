@@ -23,13 +23,13 @@ from robustrag_integrations.plans.requests import Steps
 class DecodingAggregation(Defense):
     """Secure decoding aggregation over a model that gives next-token probabilities.
 
-    Guarantee: replacing the content of any `answer.radius` groups leaves the answer as it is, given the probabilities
-    of the other groups. Float noise between runs is covered up to `slack`.
+    Guarantee: replacing the content of any `answer.radius` sources leaves the answer as it is, given the probabilities
+    of the other sources. Float noise between runs is covered up to `slack`.
 
-    Theorem (`token_choice.py`): r groups take at most D_u(r) from the lead of the most probable token a over u, and add
-    r. The token of a step stays if for every u the lead that is left exceeds eta; or if no lead can exceed eta
+    Theorem (`token_choice.py`): r sources take at most D_u(r) from the lead of the most probable token a over u, and
+    add r. The token of a step stays if for every u the lead that is left exceeds eta; or if no lead can exceed eta
     on the other side, and the token without retrieval is the one that comes either way. The radius is the smallest of
-    all steps, and below the number of answering groups.
+    all steps, and below the number of answering sources.
 
     Args:
         model: a `LocalModel`, or another `DecodingModel`.

@@ -1,7 +1,7 @@
 """The plan of decoding aggregation (paper, section III-C, Algorithm 2).
 
-score every group's prompt, and the question alone    `OpenSession`
-leave out groups that abstain                         line 3, `who_answers`
+score every source's prompt, and the question alone    `OpenSession`
+leave out sources that abstain                         line 3, `who_answers`
 sum the others' distributions, choose a token         lines 8-14, `token_choice.py`
 append it to every prompt, until the answer ends      `Append`, `extend`
 The radius is the smallest of the steps'.
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.answers.answer import GroupReport
+from robustrag_integrations.answers.answer import SourceReport
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.token_choice import (
     ONE,
@@ -26,7 +26,7 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     most_probable,
     step_radius,
 )
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Distributions, Opening, Response, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer, spelt
 from robustrag_integrations.plans.asking import PlanInput, report
@@ -43,20 +43,20 @@ ROWS_MOVE = "probabilities of this model can move for the same prompt (`numerics
 
 
 def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCodec) -> Steps[Draft]:
-    """Algorithm 2: decode one answer from the sum of all answering groups' next-token distributions."""
-    groups = inputs.rules.with_copies(inputs.groups)
+    """Algorithm 2: decode one answer from the sum of all answering sources' next-token distributions."""
+    sources = inputs.rules.with_copies(inputs.sources)
     text = IncrementalDetokenizer(codec, settings.stop, before_marks=True)
     told = _Told()
-    live = not all(g.is_empty for g in groups)
+    live = not all(g.is_empty for g in sources)
     if live:
-        prompts = settings.isolated_prompts(inputs.query, groups)
+        prompts = settings.isolated_prompts(inputs.query, sources)
         no_retrieval = settings.no_retrieval_prompt(inputs.query)
         opening = yield OpenSession(prompts, no_retrieval, settings.max_new_tokens)
         assert isinstance(opening, Opening)  # noqa: S101 - what drivers reply to OpenSession
         distributions = opening.distributions
         most_probable(distributions.no_retrieval)  # a broken model is an error, not an abstention
         told.truncated, told.failures = opening.truncated, distributions.failures
-        told.copies = _copies(groups, who_answers(groups, opening.abstention, settings.gamma))
+        told.copies = _copies(sources, who_answers(sources, opening.abstention, settings.gamma))
         told.radius = max(len(told.answering) - 1, 0)
         while told.answering:
             step, distributions = yield from _step(distributions, told.answering, settings)
@@ -69,8 +69,8 @@ def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCod
             following = yield Append(step.choice.token)
             assert isinstance(following, Distributions)  # noqa: S101 - what drivers reply to Append
             distributions = following
-        # Noise may do to groups next to gamma what an attacker does to others.
-        told.radius = max(0, told.radius - len(unsettled(groups, opening.abstention, settings)))
+        # Noise may do to sources next to gamma what an attacker does to others.
+        told.radius = max(0, told.radius - len(unsettled(sources, opening.abstention, settings)))
     if piece := text.finish():
         yield Emit(piece)
     emitted = [choice.token for choice in told.choices]
@@ -79,7 +79,7 @@ def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCod
         text.shown,
         radius=told.radius,
         abstained=is_abstention(text.shown or ABSTENTION),
-        groups=tuple(_reports(groups, told, text, codec)),
+        sources=tuple(_reports(sources, told, text, codec)),
         warnings=tuple(_warnings(told, text, settings)),
         evidence={
             "answering": len(told.answering),
@@ -88,23 +88,23 @@ def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCod
             "words": [spelt(codec, emitted[:t], token) for t, token in enumerate(emitted)],
             "rivals": [spelt(codec, emitted[:t], token) for t, token in enumerate(rivals)],
         },
-        model_calls=len(groups) + 1 if live else 0,
+        model_calls=len(sources) + 1 if live else 0,
     )
     return Draft(answer, truncated=told.truncated)
 
 
-def who_answers(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], gamma: float) -> list[int]:
-    """Return J, the groups whose probability of the whole abstention string is below gamma (Algorithm 2, line 3).
+def who_answers(sources: Sequence[Source], abstention: NDArray[np.floating], gamma: float) -> list[int]:
+    """Return J, the sources whose probability of the whole abstention string is below gamma (Algorithm 2, line 3).
 
     One without a probability (NaN) is not below it; an empty one abstains whatever the model makes of an empty prompt.
     """
-    return [j for j, p in enumerate(abstention) if float(p) < gamma and not groups[j].is_empty]
+    return [j for j, p in enumerate(abstention) if float(p) < gamma and not sources[j].is_empty]
 
 
-def unsettled(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> set[int]:
-    """Return the groups for which float noise, up to the slack, decides whether they answer."""
+def unsettled(sources: Sequence[Source], abstention: NDArray[np.floating], settings: DecodingSettings) -> set[int]:
+    """Return the sources for which float noise, up to the slack, decides whether they answer."""
     slack = settings.slack_units / ONE
-    fewer, more = (set(who_answers(groups, abstention, settings.gamma + shift)) for shift in (-slack, slack))
+    fewer, more = (set(who_answers(sources, abstention, settings.gamma + shift)) for shift in (-slack, slack))
     return more - fewer
 
 
@@ -118,7 +118,7 @@ def extend(text: IncrementalDetokenizer, token: int, max_new_tokens: int) -> tup
 
 @dataclass(frozen=True)
 class _Step:
-    """One decoding step, from the [n, V] scores of the answering groups.
+    """One decoding step, from the [n, V] scores of the answering sources.
 
     Attributes:
         fallback: the no-retrieval token.
@@ -134,7 +134,7 @@ class _Step:
 
 
 def _chosen(distributions: Distributions, answering: Sequence[int], eta: int) -> _Step:
-    scores, fallback = fixed_point(distributions.groups[list(answering)]), most_probable(distributions.no_retrieval)
+    scores, fallback = fixed_point(distributions.sources[list(answering)]), most_probable(distributions.no_retrieval)
     untold = sum(distributions.unlisted[j] for j in answering) if distributions.unlisted else 0.0
     choice, error = choose_token(scores, fallback, eta), math.ceil(untold * ONE)
     return _Step(scores, fallback, choice, error, not error or is_decided(choice, fallback, eta, error))
@@ -159,12 +159,12 @@ def _step(
 
 @dataclass
 class _Told:
-    """What the steps so far say; `copies` maps answering groups to the first with the very same text, if they share.
+    """What the steps so far say; `copies` maps answering sources to the first with the very same text, if they share.
 
     Attributes:
-        moved: True if other groups' content may move a probability.
+        moved: True if other sources' content may move a probability.
         undecided: number of steps that a top-K list leaves open.
-        own: per step and answering group, the token it would have said.
+        own: per step and answering source, the token it would have said.
     """
 
     copies: Mapping[int, int | None] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class _Told:
 
     @property
     def answering(self) -> list[int]:
-        """The groups whose rows are summed."""
+        """The sources whose rows are summed."""
         return [place for place, first in self.copies.items() if first is None]
 
     def take(self, step: _Step, distributions: Distributions, settings: DecodingSettings) -> None:
@@ -191,23 +191,23 @@ class _Told:
         self.own.append(step.scores.argmax(axis=1).tolist())
 
     def _radius(self, step: _Step, distributions: Distributions, settings: DecodingSettings) -> int:
-        """Return the largest r, at most that of the steps before, such that replacing r groups keeps the token."""
+        """Return the largest r, at most that of the steps before, such that replacing r sources keeps the token."""
         if distributions.moved:
             return 0
         slack = settings.slack_units + step.error
         return step_radius(step.scores, step.choice, step.fallback, settings.eta_units, slack, self.radius)
 
 
-def _copies(groups: Sequence[PassageGroup], answering: Sequence[int]) -> dict[int, int | None]:
-    """Map each answering group to the first one with the very same text, if such groups share one vote.
+def _copies(sources: Sequence[Source], answering: Sequence[int]) -> dict[int, int | None]:
+    """Map each answering source to the first one with the very same text, if such sources share one vote.
 
-    Their rows are the same then, as a row depends on its own group's text alone.
+    Their rows are the same then, as a row depends on its own source's text alone.
     """
     said: dict[tuple[int, str], int] = {}
     found: dict[int, int | None] = {}
     for place in answering:
-        group = groups[place]
-        first = said.setdefault((place if group.copy_of is None else group.copy_of, group.text), place)
+        source = sources[place]
+        first = said.setdefault((place if source.copy_of is None else source.copy_of, source.text), place)
         found[place] = None if first == place else first
     return found
 
@@ -230,25 +230,25 @@ def _warnings(told: _Told, text: IncrementalDetokenizer, settings: DecodingSetti
 
 
 def _reports(
-    groups: Sequence[PassageGroup], told: _Told, text: IncrementalDetokenizer, codec: TokenCodec
-) -> Iterator[GroupReport]:
-    """A group supports the answer if its own next token was the emitted one at every step."""
+    sources: Sequence[Source], told: _Told, text: IncrementalDetokenizer, codec: TokenCodec
+) -> Iterator[SourceReport]:
+    """A source supports the answer if its own next token was the emitted one at every step."""
     tokens, answering = text.tokens, told.answering
-    for group in groups:
-        cut = bool(told.truncated) and told.truncated[group.index]
-        if told.failures and (why := told.failures[group.index]) is not None:
-            yield report(group, Response(None, why, cut))
+    for source in sources:
+        cut = bool(told.truncated) and told.truncated[source.index]
+        if told.failures and (why := told.failures[source.index]) is not None:
+            yield report(source, Response(None, why, cut))
             continue
-        if group.index not in answering:
-            yield report(group, truncated=cut, copy_of=told.copies.get(group.index))
+        if source.index not in answering:
+            yield report(source, truncated=cut, copy_of=told.copies.get(source.index))
             continue
-        own = [each[answering.index(group.index)] for each in told.own]
+        own = [each[answering.index(source.index)] for each in told.own]
         departed = next((t for t, token in enumerate(own) if token != told.choices[t].token), None)
         if departed is None:
             words = (text.shown,) if text.shown else ()
             said = codec.decode(list(tokens)).strip()
-            yield report(group, status="supports", response=said, words=words, truncated=cut)
+            yield report(source, status="supports", response=said, words=words, truncated=cut)
             continue
         token = own[departed]
         said = codec.decode([*tokens[:departed], *([] if codec.is_end(token) else [token])]).strip()
-        yield report(group, status="differs", response=said + " …", truncated=cut)
+        yield report(source, status="differs", response=said + " …", truncated=cut)

@@ -10,7 +10,7 @@ from robustrag_integrations._util.settings import setting
 from robustrag_integrations.defenses.decoding.token_choice import ONE
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import MethodSettings
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.text.prompts import Prompt
 
 
@@ -59,9 +59,9 @@ class DecodingSettings(MethodSettings):
         """The slack in units of 2**-40."""
         return round(self.slack * ONE)
 
-    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> tuple[Prompt, ...]:
-        """One prompt per group."""
-        return tuple(self.prompts.isolated.render(context=g.text, query=query) for g in groups)
+    def isolated_prompts(self, query: str, sources: Sequence[Source]) -> tuple[Prompt, ...]:
+        """One prompt per source."""
+        return tuple(self.prompts.isolated.render(context=g.text, query=query) for g in sources)
 
     def no_retrieval_prompt(self, query: str) -> Prompt:
         """The question without passages."""

@@ -1,9 +1,9 @@
-"""The choice of the next token from many groups' distributions, its radius, and what attackers can make of it.
+"""The choice of the next token from many sources' distributions, its radius, and what attackers can make of it.
 
 The paper's Algorithm 2, and lines 10-21 of Algorithm 4 with lemmas 1 to 3.
 
 Probabilities are held as whole numbers, in units of 2**-40. Their sums are exact: they do not depend on the order of
-the groups, and two runs on the same rows agree to the bit. Inference and radius read the same numbers.
+the sources, and two runs on the same rows agree to the bit. Inference and radius read the same numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def fixed_point(probabilities: NDArray[np.floating]) -> FixedPoint:
     """Return distributions [n, V] as whole numbers in units of 2**-40, each in [0, ONE].
 
     A row that is not a distribution (NaN, infinity: a passage may drive a half-precision model there) becomes zeros.
-    Zeros are within what one group may do anyway, so the row must not cost the answer.
+    Zeros are within what one source may do anyway, so the row must not cost the answer.
     """
     values = np.asarray(probabilities, dtype=np.float64)
     sound: NDArray[np.bool_] = np.all((values >= 0) & (values <= 1 + 1e-5), axis=1)
@@ -63,7 +63,7 @@ class TokenChoice:
 
 
 def choose_token(scores: FixedPoint, no_retrieval_token: int, eta: int) -> TokenChoice:
-    """Return the next token (Algorithm 2, lines 8-14), from the [n, V] scores of the groups that did not abstain."""
+    """Return the next token (Algorithm 2, lines 8-14), from the [n, V] scores of the sources that did not abstain."""
     total = scores.sum(axis=0)
     top = int(total.argmax())
     best, total[top] = int(total[top]), -1
@@ -137,7 +137,7 @@ def _largest_sum(values: FixedPoint, r: int) -> FixedPoint:
 
 @dataclass(frozen=True)
 class TokenSpan:
-    """The tokens that one step can emit next to m' corrupted groups.
+    """The tokens that one step can emit next to m' corrupted sources.
 
     Attributes:
         kind: `top` (Case 1), `either` (Case 2), `fallback` (Case 3) or `open` (Case 4).
@@ -153,12 +153,12 @@ def possible_tokens(
 ) -> TokenSpan:
     """Return the tokens of the four cases of Algorithm 4, lines 10-21, for any gap, equality included.
 
-    The corrupted groups move each sum by 0 to m'. A rival of the top token is out when even m' more leave it no lead
+    The corrupted sources move each sum by 0 to m'. A rival of the top token is out when even m' more leave it no lead
     above eta; the top token is forced when even m' for a rival leave it a lead above eta, and possible when m' more
     give it one. At A = B with eta >= m' the no-retrieval token comes either way.
 
     Args:
-        choice: the untouched groups' step; only its top token and gap count.
+        choice: the untouched sources' step; only its top token and gap count.
         fallbacks: the no-retrieval token, or several where float noise leaves it open.
         corrupted: m'.
         eta: in units of 2**-40, as is `slack`, which widens every comparison.

@@ -1,8 +1,8 @@
 """The plan of keyword aggregation (paper, section III-B, Algorithm 1).
 
-ask every group alone                                 line 5
+ask every source alone                                 line 5
 read the keywords of each reply                       line 7, `settings.py`
-count, and keep what enough groups say                lines 8-13, `threshold.py`
+count, and keep what enough sources say                lines 8-13, `threshold.py`
 ask again with these alone                            lines 14-15
 
 If nothing is kept there is no answer, and no further call.
@@ -30,7 +30,7 @@ from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Said, Tally, Threshold
 from robustrag_integrations.grouping.warnings import FEW
 from robustrag_integrations.models.base import Response, TextModel, TwoModels
-from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_groups, dissent_warnings
+from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_sources, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Ask, Steps
 from robustrag_integrations.replies.conflicts import contradict
@@ -38,14 +38,14 @@ from robustrag_integrations.replies.reading import final_answer
 from robustrag_integrations.text.prompts import ABSTENTION
 
 _MOST_COUNTS = 200  # keywords in a report; a hostile reply may hold tens of thousands
-_MOST_KEYWORDS = 50  # of one group
+_MOST_KEYWORDS = 50  # of one source
 
 
 @dataclass(frozen=True)
 class _Text(Counted):
     """The text that kept keywords give.
 
-    `tells`: it is what sources say, which each of them may change. `aloud`: per group whether its reply reasons aloud,
+    `tells`: it is what sources say, which each of them may change. `aloud`: per source whether its reply reasons aloud,
     where the final call was shown late for that reason. A stream that did not wait, as nobody reasons aloud any more,
     may end in an error.
     """
@@ -55,9 +55,9 @@ class _Text(Counted):
     aloud: Sequence[bool] = ()
 
     @property
-    def groups(self) -> int:
-        """The number of groups."""
-        return self.tally.groups
+    def sources(self) -> int:
+        """The number of sources."""
+        return self.tally.sources
 
     def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
         """Tell for each r from 0 to `most` whether the text stays."""
@@ -70,7 +70,7 @@ class _Text(Counted):
 
 
 def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
-    """Run Algorithm 1: ask each group alone, keep the keywords that enough of them share, and let the model word these.
+    """Run Algorithm 1: ask each source alone, keep the keywords that enough of them share, let the model word these.
 
     The final prompt is a function of the kept keywords, and the answer of the final prompt: while the same keywords are
     kept, the answer stays to the letter.
@@ -81,8 +81,8 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
         tally = Tally.of(found, settings.threshold)
         return _Text(tally, settings.disagreement == "tell" and not tally.kept)
 
-    prompts = settings.isolated_prompts(query, inputs.groups)
-    heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count)
+    prompts = settings.isolated_prompts(query, inputs.sources)
+    heard = yield from ask_sources(inputs, prompts, read, settings.quorum_rule, count)
     outcome = count(heard.found, heard.pending)
     tally = outcome.tally
     final: Response | None = None
@@ -99,11 +99,11 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     answer = inputs.answer(
         text,
         abstained=abstained,
-        groups=heard.reports(lambda said: _said(said, shown)),
+        sources=heard.reports(lambda said: _said(said, shown)),
         evidence=_evidence(tally),
     )
     dissent = () if abstained else answer.dissent
-    warnings = _warnings(tally, len(inputs.groups))
+    warnings = _warnings(tally, len(inputs.sources))
     warnings += dissent_warnings("" if abstained else text, dissent, sum(found is not None for found in tally.said))
     answer = replace(answer, warnings=tuple(warnings))
     if outcome.tells:
@@ -112,7 +112,7 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
 
 
 def _said(said: frozenset[str], answer: Sequence[str]) -> dict[str, Any]:
-    """Return the report of a group: it supports the answer if it says all of its keywords, and differs if none."""
+    """Return the report of a source: it supports the answer if it says all of its keywords, and differs if none."""
     words = tuple(keyword for keyword in answer if keyword in said)
     return {
         "status": ("supports" if len(words) == len(answer) else "variant") if words else "differs",
@@ -121,7 +121,7 @@ def _said(said: frozenset[str], answer: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _warnings(tally: Tally, groups: int) -> list[str]:
+def _warnings(tally: Tally, sources: int) -> list[str]:
     found = []
     answering = [keywords for keywords in tally.said if keywords is not None]
     if unread := sum(not keywords for keywords in answering):
@@ -129,7 +129,7 @@ def _warnings(tally: Tally, groups: int) -> list[str]:
             f"extractor= found no keyword in {unread} of {len(answering)} replies, which are ignored; use one "
             "that reads their language"
         )
-    if groups >= FEW and answering and tally.needed <= 1:
+    if sources >= FEW and answering and tally.needed <= 1:
         found.append(
             f"with {count_of(tally.answering, 'answering source')} the threshold is {tally.needed}: one source alone "
             "decides what is kept; raise alpha= and beta=, or retrieve more passages"
@@ -161,7 +161,7 @@ _MOST_TEXTS = 50_000  # of keyword sets that are shown as they are, without a ca
 
 @dataclass(frozen=True)
 class KeywordSpan:
-    """The keywords that can be retained next to m' corrupted groups.
+    """The keywords that can be retained next to m' corrupted sources.
 
     Attributes:
         always: W_A, retained whatever the attacker does; sorted.
@@ -186,11 +186,11 @@ class KeywordSpan:
 
 
 def keyword_span(said: Said, corrupted: int, threshold: Threshold) -> KeywordSpan:
-    """Return the keywords that can be retained next to m' corrupted groups, from those of the untouched groups.
+    """Return the keywords that can be retained next to m' corrupted sources, from those of the untouched sources.
 
-    With e of m' corrupted groups answering, a keyword said c(w) times stays if it reaches the threshold of n + e groups
-    and can stay if c(w) + e does. Both sets grow apart with e, so that e = m' covers all others (Algorithm 3, lines
-    1-14).
+    With e of m' corrupted sources answering, a keyword said c(w) times stays if it reaches the threshold of n + e
+    sources and can stay if c(w) + e does. Both sets grow apart with e, so that e = m' covers all others (Algorithm 3,
+    lines 1-14).
     """
     tally = Tally.of(said, threshold)
     needed = threshold.needed(tally.answering + corrupted)
@@ -223,7 +223,7 @@ class _Trial:
         readings: Sequence[Reading[frozenset[str]]],
         ledger: Ledger,
     ) -> Asking[None]:
-        """Add the answers that are possible next to one case's untouched groups."""
+        """Add the answers that are possible next to one case's untouched sources."""
         span = keyword_span([reading.found for reading in readings], case.corrupted, self.settings.threshold)
         if not found.evidence or span.unbounded:
             found.evidence = _span_evidence(span, case)
@@ -294,8 +294,8 @@ def _span_evidence(span: KeywordSpan, case: BenignCase) -> dict[str, Any]:
         "counts": dict(ranked[:200]),
         "threshold": span.needed,
         "rule": span.tally.threshold.in_words,
-        "corrupted_groups": case.corrupted,
-        "untouched_groups": len(case.groups),
+        "corrupted_sources": case.corrupted,
+        "untouched_sources": len(case.sources),
         "always_retained": list(span.always),
         "contested": list(span.contested[:200]),
         "keyword_sets": 2 ** min(len(span.contested), 60),
@@ -305,18 +305,18 @@ def _span_evidence(span: KeywordSpan, case: BenignCase) -> dict[str, Any]:
 class KeywordAggregation(TextDefense):
     """Secure keyword aggregation over any text model.
 
-    Guarantee: replacing the content of any `answer.radius` groups leaves the answer as it is if the model is
+    Guarantee: replacing the content of any `answer.radius` sources leaves the answer as it is if the model is
     deterministic, and the kept keywords of this run if it samples (`answer.determinism`).
 
-    Theorem (`threshold.py`): the answer is a function of the kept keywords. Of the replaced groups each takes away its
+    Theorem (`threshold.py`): the answer is a function of the kept keywords. Of the replaced sources each takes away its
     own vote for a kept keyword, and adds one for any other, one that nobody said included; the radius is the largest
-    number of groups for which no keyword crosses min(alpha n, beta), however many of them answer.
+    number of sources for which no keyword crosses min(alpha n, beta), however many of them answer.
 
     Args:
-        model: the model to ask, once per group and once with the retained keywords.
+        model: the model to ask, once per source and once with the retained keywords.
         final_model: asked with the retained keywords in its place; the guarantee needs both to be deterministic.
-        task: `short_answer` (default), or `long_form`: each group is asked for short phrases, single words do not
-            count, and the model is asked to write an answer of those that at least half of the groups carry.
+        task: `short_answer` (default), or `long_form`: each source is asked for short phrases, single words do not
+            count, and the model is asked to write an answer of those that at least half of the sources carry.
         prompts: your own `PromptSet`; None for the project's. Without a `keyword` prompt in it, the isolated prompt is
             asked at the end, too, with the kept keywords where the passages stood.
         options: the settings of the method:

@@ -13,7 +13,7 @@ from robustrag_integrations._util.settings import setting
 from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.text.keywords import KeywordExtractor, WordExtractor, extractor_fingerprint
@@ -92,10 +92,10 @@ class KeywordSettings(AbstainingSettings):
 
         return lambda response: read_response(response, keywords_of, self.cut_replies)
 
-    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
-        """One prompt per group; for long form a request for short phrases."""
+    def isolated_prompts(self, query: str, sources: Sequence[Source]) -> list[Prompt]:
+        """One prompt per source; for long form a request for short phrases."""
         template = self.prompts.phrases if self.task == "long_form" and self.prompts.phrases else self.prompts.isolated
-        return [template.render(context=g.text, query=query) for g in groups]
+        return [template.render(context=g.text, query=query) for g in sources]
 
     def final_prompt(self, query: str, kept: Sequence[str]) -> Prompt:
         """Return the second prompt: the query and the list of kept keywords, nothing else."""

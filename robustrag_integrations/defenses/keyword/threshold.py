@@ -1,4 +1,4 @@
-"""The paper's threshold, min(alpha n, beta) of n answering groups (Algorithm 1, lines 8-13), and its radius."""
+"""The paper's threshold, min(alpha n, beta) of n answering sources (Algorithm 1, lines 8-13), and its radius."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
 
-Rows: TypeAlias = NDArray[np.int64]  # [keywords, groups], or [groups]
-Said = Sequence[Collection[str] | None]  # per group its keywords; None for one that abstained or failed
+Rows: TypeAlias = NDArray[np.int64]  # [keywords, sources], or [sources]
+Said = Sequence[Collection[str] | None]  # per source its keywords; None for one that abstained or failed
 
 
 @dataclass(frozen=True)
 class Threshold:
     """The number of votes that keeps a keyword, compared exactly.
 
-    Theorem. Let c(w) of n answering votes say w. Replaced groups say what the attacker likes. A kept keyword stays if
+    Theorem. Let c(w) of n answering votes say w. Replaced sources say what the attacker likes. A kept keyword stays if
     c'(w) >= alpha n' after every attack, or c'(w) >= beta after every one. Another one stays away, one that nobody says
-    included, if c'(w) < alpha n' and c'(w) < beta after every attack. All are sums over groups (`linear_forms.py`): of
-    q c'(w) - p n', alpha being p/q, a replaced group takes away its own term and adds at worst -p, and against another
-    keyword p - q, as alpha <= 1. So the worst groups are those with the largest loss, and no set of groups is
+    included, if c'(w) < alpha n' and c'(w) < beta after every attack. All are sums over sources (`linear_forms.py`): of
+    q c'(w) - p n', alpha being p/q, a replaced source takes away its own term and adds at worst -p, and against another
+    keyword p - q, as alpha <= 1. So the worst sources are those with the largest loss, and no set of sources is
     enumerated. One attack is the worst against all conditions for w, and the radius is exact.
 
     Attributes:
@@ -79,7 +79,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Tally(Counted):
-    """The keywords of the groups, counted."""
+    """The keywords of the sources, counted."""
 
     said: tuple[frozenset[str] | None, ...]
     threshold: Threshold
@@ -90,8 +90,8 @@ class Tally(Counted):
         return cls(tuple(None if keywords is None else frozenset(keywords) for keywords in said), threshold)
 
     @property
-    def groups(self) -> int:
-        """The number of groups."""
+    def sources(self) -> int:
+        """The number of sources."""
         return len(self.said)
 
     @cached_property
@@ -101,7 +101,7 @@ class Tally(Counted):
 
     @cached_property
     def answering(self) -> int:
-        """The votes of groups that answer (n)."""
+        """The votes of sources that answer (n)."""
         return sum(keywords is not None for keywords in self.said)
 
     @cached_property
@@ -117,22 +117,22 @@ class Tally(Counted):
     def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
         """Tell for each r whether the same keywords are kept."""
         sayers: dict[str, list[int]] = {}
-        for group, keywords in enumerate(self.said):
+        for source, keywords in enumerate(self.said):
             for keyword in keywords or ():
-                sayers.setdefault(keyword, []).append(group)
+                sayers.setdefault(keyword, []).append(source)
         own = {tuple(sayers[keyword]) for keyword in self.kept}
-        others = {(), *(tuple(groups) for keyword, groups in sayers.items() if keyword not in self.kept)}
+        others = {(), *(tuple(sources) for keyword, sources in sayers.items() if keyword not in self.kept)}
         answering = np.array([keywords is not None for keywords in self.said], np.int64)
-        groups, rule = len(self.said), self.threshold
-        holds: Holds = rule._stay(_rows(own, groups), answering, most, pending)
-        holds &= rule._stay_away(_rows(others, groups), answering, most, pending)
+        sources, rule = len(self.said), self.threshold
+        holds: Holds = rule._stay(_rows(own, sources), answering, most, pending)
+        holds &= rule._stay_away(_rows(others, sources), answering, most, pending)
         holds[0] |= pending == 0
         return holds
 
 
-def _rows(sayers: Collection[tuple[int, ...]], groups: int) -> Rows:
-    """Return [keywords, groups]: 1 for each group that says the keyword."""
-    rows = np.zeros((len(sayers), groups), np.int64)
+def _rows(sayers: Collection[tuple[int, ...]], sources: int) -> Rows:
+    """Return [keywords, sources]: 1 for each source that says the keyword."""
+    rows = np.zeros((len(sayers), sources), np.int64)
     for row, said_by in zip(rows, sayers, strict=True):
         row[list(said_by)] = 1
     return rows

@@ -10,7 +10,7 @@ from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import VANILLA, Method
 from robustrag_integrations.defenses.settings import ChoiceSettings
 from robustrag_integrations.defenses.voting.options import parse_option, shown_options
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.plans.asking import PlanInput, ask_final, report
 from robustrag_integrations.plans.finish import Draft
@@ -26,20 +26,20 @@ from robustrag_integrations.text.prompts import (
 
 def vanilla_plan(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
     """Ask once, with everything in one prompt. The radius is 0: any passage may decide the answer."""
-    group = in_one_prompt(inputs.groups)
-    if group.is_empty:
-        return Draft(inputs.answer(None, groups=(report(group, status="supports"),) if group.passages else ()))
-    template, values = settings.prompts.isolated, {"context": group.text, "query": inputs.query}
+    source = in_one_prompt(inputs.sources)
+    if source.is_empty:
+        return Draft(inputs.answer(None, sources=(report(source, status="supports"),) if source.passages else ()))
+    template, values = settings.prompts.isolated, {"context": source.text, "query": inputs.query}
     text, choice, said = yield from ask_once(template, values, settings.prompts, inputs.choices, settings.cut_replies)
-    groups = (report(group, said, status="supports"),)
-    answer = inputs.answer(text, abstained=is_abstention(text), groups=groups, choice=choice)
+    sources = (report(source, said, status="supports"),)
+    answer = inputs.answer(text, abstained=is_abstention(text), sources=sources, choice=choice)
     return Draft(answer, truncated=[said.truncated], final=said)
 
 
-def in_one_prompt(groups: Sequence[PassageGroup], index: int = 0) -> PassageGroup:
-    """Return all passages of these groups as one group."""
-    passages, ranks = tuple(p for g in groups for p in g.passages), tuple(r for g in groups for r in g.ranks)
-    return PassageGroup(index, passages, ranks=ranks)
+def in_one_prompt(sources: Sequence[Source], index: int = 0) -> Source:
+    """Return all passages of these sources as one source."""
+    passages, ranks = tuple(p for g in sources for p in g.passages), tuple(r for g in sources for r in g.ranks)
+    return Source(index, passages, ranks=ranks)
 
 
 def ask_once(

@@ -1,11 +1,11 @@
 """Majority voting (paper, section III-B on short answers with predefined options).
 
-ask every group alone for an option                   `VotingSettings.isolated_prompts`
+ask every source alone for an option                   `VotingSettings.isolated_prompts`
 read the option of each reply                         `options.parse_option`
 count; most votes win, and a tie is told              `counting/plurality.py`
 
 The certificate (section IV-A, the warm-up example, without its slack) knows the options: one is possible if it wins
-with all corrupted groups voting for it. Where they can bring about a tie people are told who says what: any text.
+with all corrupted sources voting for it. Where they can bring about a tie people are told who says what: any text.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from robustrag_integrations.certification.isolated import Unbounded, certify_siz
 from robustrag_integrations.counting.plurality import Count, Rule, possible_winners
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import METHODS, Method
-from robustrag_integrations.defenses.settings import ChoiceSettings, GroupSettings
+from robustrag_integrations.defenses.settings import ChoiceSettings, SourceSettings
 from robustrag_integrations.defenses.voting.options import is_unclear, parse_option, shown_options
-from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import Heard, PlanInput, Reading, ask_groups, read_response
+from robustrag_integrations.plans.asking import Heard, PlanInput, Reading, ask_sources, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
@@ -38,20 +38,20 @@ RULE = Rule(min_support=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class VotingSettings(GroupSettings, ChoiceSettings):
+class VotingSettings(SourceSettings, ChoiceSettings):
     """Everything that decides a vote apart from the model."""
 
     method: ClassVar[Method] = METHODS["voting"]
 
-    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str]) -> list[Prompt]:
-        """One prompt per group."""
+    def isolated_prompts(self, query: str, sources: Sequence[Source], choices: Sequence[str]) -> list[Prompt]:
+        """One prompt per source."""
         render = self.prompts.isolated.render
         return [
-            render(context=g.text, query=query, choices=shown_options(choices, g.text, self.prompts)) for g in groups
+            render(context=g.text, query=query, choices=shown_options(choices, g.text, self.prompts)) for g in sources
         ]
 
     def reading(self, choices: Sequence[str]) -> Callable[[Response], Reading[int]]:
-        """Return what reads a group's vote."""
+        """Return what reads a source's vote."""
         return lambda r: read_response(r, lambda text: parse_option(text, choices), self.cut_replies)
 
     def as_dict(self) -> dict[str, Any]:
@@ -66,14 +66,14 @@ class VotingSettings(GroupSettings, ChoiceSettings):
 
 
 def voting_plan(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
-    """Ask each group alone which option it chooses; the option with most votes wins."""
+    """Ask each source alone which option it chooses; the option with most votes wins."""
     choices = inputs.choices or ()
 
     def count_of_votes(found: Sequence[int | None], pending: int) -> Count[int]:
         return Count(tuple(found), RULE)
 
-    prompts = settings.isolated_prompts(inputs.query, inputs.groups, choices)
-    heard = yield from ask_groups(inputs, prompts, settings.reading(choices), settings.quorum_rule, count_of_votes)
+    prompts = settings.isolated_prompts(inputs.query, inputs.sources, choices)
+    heard = yield from ask_sources(inputs, prompts, settings.reading(choices), settings.quorum_rule, count_of_votes)
     count = count_of_votes(heard.found, heard.pending)
     winner = count.winner
 
@@ -86,7 +86,7 @@ def voting_plan(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
 
     answer = inputs.answer(
         None if winner is None else choices[winner],
-        groups=heard.reports(said),
+        sources=heard.reports(said),
         choice=winner,
         warnings=_warnings(count, heard, choices),
         evidence={"counts": {c: count.votes.get(i, 0) for i, c in enumerate(choices)}},
@@ -122,7 +122,7 @@ def voting_certification_plan(
         counts = Counter(vote for vote in votes if vote is not None)
         if not found.evidence:
             shown = {choice: counts[i] for i, choice in enumerate(choices)}
-            found.evidence = {"counts": shown, "corrupted_groups": case.corrupted}
+            found.evidence = {"counts": shown, "corrupted_sources": case.corrupted}
         if none and settings.disagreement == "tell" and (case.corrupted or counts):
             raise Unbounded("can bring about a tie, and people are told who says what")
         texts = {**({ABSTENTION: 0} if none else {}), **{choices[winner]: counts[winner] for winner in sorted(winners)}}
@@ -132,7 +132,7 @@ def voting_certification_plan(
     return certify_sizes(
         question,
         settings.quorum_rule,
-        lambda groups: settings.isolated_prompts(question.query, groups, choices),
+        lambda sources: settings.isolated_prompts(question.query, sources, choices),
         settings.reading(choices),
         without_calls(possible),
         same_batches=same_batches,
@@ -142,16 +142,16 @@ def voting_certification_plan(
 class MajorityVoting(TextDefense):
     """Majority voting over the options of a multiple-choice question.
 
-    Guarantee: replacing the content of any `answer.radius` groups leaves the winning option as it is; that of this
+    Guarantee: replacing the content of any `answer.radius` sources leaves the winning option as it is; that of this
     run, if the model samples (`answer.determinism`).
 
-    Theorem (`counting/plurality.py`): with c(u) votes for option u, r replaced groups leave the winner x if, for every
+    Theorem (`counting/plurality.py`): with c(u) votes for option u, r replaced sources leave the winner x if, for every
     other u, c(x) - c(u) > 2r.
 
     Options with equally many votes are no answer: the text tells who says what.
 
     Args:
-        model: the model to ask, once per group.
+        model: the model to ask, once per source.
         task: `multiple_choice`, the only one.
         prompts: your own `PromptSet`; None for the project's.
         options: the settings of the method:

@@ -1,8 +1,8 @@
 """The options of a multiple-choice question, and which of them a response votes for.
 
-A group is shown the options by their words, in an order of its own, and replies with the words of one: small models
+A source is shown the options by their words, in an order of its own, and replies with the words of one: small models
 choose letters by where they stand (of 150 replies 113 were "A"). The order is a function of the options and of the
-group's own text, never of its place among the groups, which a passage that is put in changes. So a group's prompt
+source's own text, never of its place among the sources, which a passage that is put in changes. So a source's prompt
 depends on nothing but its text and the question, which is what radius and certificates take isolation to be. The paper
 asks for letters, in the order of the question (`options="letters"`).
 """
@@ -50,7 +50,7 @@ def check_choices(choices: Sequence[str] | None) -> tuple[str, ...]:
 def shown_options(choices: Sequence[str], text: str, prompts: PromptSet) -> str:
     """Return the options as the prompt about a text shows them; "No information found" comes last.
 
-    Where they stand before the passages, which have to be the same for all groups up to there, they have one order.
+    Where they stand before the passages, which have to be the same for all sources up to there, they have one order.
     """
     if prompts.options == "letters":
         return format_choices([*_with_letters(choices), NO_INFORMATION])

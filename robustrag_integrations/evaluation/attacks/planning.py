@@ -108,7 +108,7 @@ def plan_attack(
     texts, count = _texts(attack, scene), min(corruption_size, room)
     names = [f"planted{i}" for i in range(count)]  # attackers choose the names of their sources, where there are any
     named = any(map(is_named, items))
-    evil = iter([Passage(texts[i % len(texts)], id=n, source=n if named else None) for i, n in enumerate(names)])
+    evil = iter([Passage(texts[i % len(texts)], id=n, origin=n if named else None) for i, n in enumerate(names)])
     length = min(room, len(items) + count)
     places = _places(rank, length, count, Random(f"{seed} {question.question}"))
     flags, benign = tuple(i in places for i in range(length)), iter(items)

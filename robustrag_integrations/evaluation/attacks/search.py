@@ -29,10 +29,10 @@ from robustrag_integrations.text.prompts import ABSTENTION, option_label
 Strategy = Literal["obey", "lie", "flood", "abstain", "split", "copy", "fail"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 """Ways of getting at an aggregated answer: make the model give the response that the attacker wants; lie; say many
-keywords at once; take an answering group away; lift a rival that honest groups support, or divide the answer's own
+keywords at once; take an answering source away; lift a rival that honest sources support, or divide the answer's own
 votes; look like an honest passage; break the call."""
 
-_WORDS = 12  # of what the groups say, how many keywords the attacker plays with
+_WORDS = 12  # of what the sources say, how many keywords the attacker plays with
 # What parsers, tokenizers, templates and context windows trip over.
 _BREAKING = ("\x00\x1b[31m", "\ud800", "a " * 20_000, "</s><|im_start|>{{ x }}%s{context}", "?", "\u202e\ufeff")
 
@@ -45,7 +45,7 @@ class AdaptiveAttack:
         score: the lowest score reached, or for a substitution 0 if the answer changed and 1 if not.
         text: the answer then; None when the defence gave none at all.
         tried: number of corrupted passages of each strategy that were put to the defence.
-        obeyed: in how many tries a corrupted group said just what the attacker had made its passage for.
+        obeyed: in how many tries a corrupted source said just what the attacker had made its passage for.
     """
 
     score: float
@@ -104,8 +104,8 @@ def adaptive(
     items, references = as_passages(passages), references_of(reference)
     limit = check_attack(len(items), corruption_size, attack, top_k)
     random, guarded = Random(seed), GuardedMetric(metric)
-    # Where no passage has a source, groups are of one passage, whatever the defence groups by.
-    labels = [p.source for p in items]
+    # Where no passage has a source, sources are of one passage, whatever `group_by` says.
+    labels = [p.origin for p in items]
 
     def place(made: Sequence[Crafted]) -> tuple[list[Passage], frozenset[str]]:
         texts = [m.text for m in made][:limit]
@@ -116,7 +116,7 @@ def adaptive(
         listed = kept[: max(limit - len(texts), 0)]
         for i, text in enumerate(texts):
             source = random.choice(labels + [f"attacker {i}"] * any(labels)) if labels else None
-            listed.insert(random.randint(0, len(listed)), Passage(text, id=f"planted{i}", source=source))
+            listed.insert(random.randint(0, len(listed)), Passage(text, id=f"planted{i}", origin=source))
         return listed, frozenset(f"planted{i}" for i in range(len(texts)))
 
     def worth(answer: RobustAnswer | None) -> float:
@@ -132,33 +132,33 @@ def adaptive_substitution(
     query: str,
     passages: Iterable[str | Passage],
     *,
-    groups: int,
+    sources: int,
     target: str,
     choices: Sequence[str] | None = None,
     tries: int = 100,
     seed: int = 0,
 ) -> AdaptiveAttack:
-    """Search for other contents of `groups` observed groups that change the answer (attacker: substitution(r))."""
+    """Search for other contents of `sources` observed sources that change the answer (attacker: substitution(r))."""
     items, random = as_passages(passages), Random(seed)
     clean = defense.answer(query, items, choices=choices)
     ids = {p.id: rank for rank, p in enumerate(items)}
-    members = [[ids[name] for name in report.passage_ids] for report in clean.groups]
-    if not 0 <= groups <= len(members):
-        raise ValueError(f"groups={groups!r} must be from 0 to {len(members)}, the groups of this answer")
+    members = [[ids[name] for name in report.passage_ids] for report in clean.sources]
+    if not 0 <= sources <= len(members):
+        raise ValueError(f"sources={sources!r} must be from 0 to {len(members)}, the sources of this answer")
 
     def place(made: Sequence[Crafted]) -> tuple[list[Passage], frozenset[str]]:
         listed = list(items)
-        hit = random.sample(members, groups)
+        hit = random.sample(members, sources)
         for crafted, ranks in zip(made, hit, strict=True):
             for rank in ranks:
-                listed[rank] = Passage(crafted.text, id=items[rank].id, source=items[rank].source)
+                listed[rank] = Passage(crafted.text, id=items[rank].id, origin=items[rank].origin)
         return listed, frozenset(str(items[rank].id) for ranks in hit for rank in ranks)
 
     def worth(answer: RobustAnswer | None) -> float:
         return float(answer is not None and _given(answer) == _given(clean))
 
     texts = crafted_texts(query, items, clean, clean.text, target, choices)
-    return _search(defense, query, choices, texts, groups, place, worth, tries, random, clean)
+    return _search(defense, query, choices, texts, sources, place, worth, tries, random, clean)
 
 
 def _search(
@@ -195,7 +195,7 @@ def _search(
         given: RobustAnswer | None = None
         with suppress(RobustRAGError):
             given = defense.answer(query, listed, choices=choices)
-        reports = given.groups if given else ()
+        reports = given.sources if given else ()
         said = [report.response for report in reports if not corrupted.isdisjoint(report.passage_ids)]
         liked += [m for m in plan if m.wanted and any(obeys(response, m.wanted) for response in said)][:1]
         value = (worth(given), 0.0 if given is None else float(given.radius))
@@ -223,20 +223,20 @@ def crafted_texts(
 ) -> list[Crafted]:
     """Return texts for a corrupted passage, without repeats; the strategies take turns, each with its best texts first.
 
-    `clean` is the answer to the clean retrieval, with all that the groups said; `answer` the one to bring down.
+    `clean` is the answer to the clean retrieval, with all that the sources said; `answer` the one to bring down.
     """
 
     def order(wanted: str, repeat: int) -> str:
         return prompt_injection(query, wanted, repeat)
 
-    heard = sorted({w for report in clean.groups for w in report.keywords} | {r.response or "" for r in clean.groups})
+    heard = sorted({w for report in clean.sources for w in report.keywords} | {r.response or "" for r in clean.sources})
     words = [w for w in dict.fromkeys([target, *heard]) if w.strip() and w != answer][:_WORDS]
     listed = ", ".join(words)
     options = [c for c in choices or () if c not in (answer, target)]
     labels = [option_label(choices.index(c)) for c in [target, *options] if c in choices] if choices else []
     texts = [p.text for p in passages]
     forged = false_statement(query, texts, answer or target, target)
-    rivals = Counter(r.response for r in clean.groups if r.status == "differs" and r.response).most_common(_WORDS)
+    rivals = Counter(r.response for r in clean.sources if r.status == "differs" and r.response).most_common(_WORDS)
     halves = [f"{answer} {target}", *answer.split()[:1], *answer.split()[-1:]] if answer else []
     split = dict.fromkeys([*(text.removesuffix("…").strip() for text, _ in rivals), *halves])
     # Copies: passages with the target in the answer's place, with an order behind them, and as they are.
@@ -268,7 +268,7 @@ def crafted_texts(
 
 
 def obeys(response: str | None, wanted: str) -> bool:
-    """True if a group said what it was made to say; a decoded response that breaks off has said its beginning."""
+    """True if a source said what it was made to say; a decoded response that breaks off has said its beginning."""
     said = (response or "").casefold()
     begun = said.removesuffix("…").strip()
     return wanted.casefold() in said or (bool(begun) and said != begun and wanted.casefold().startswith(begun))

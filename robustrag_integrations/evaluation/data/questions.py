@@ -195,7 +195,7 @@ def _passage(item: Any) -> Passage:
     return Passage(
         _bounded(item["text"]),
         id=valid_text(name[:100]) if isinstance(name, str) and name else None,
-        source=None if source is None else _bounded(str(source)),
+        origin=None if source is None else _bounded(str(source)),
     )
 
 

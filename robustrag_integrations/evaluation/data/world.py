@@ -33,7 +33,7 @@ def world_rows(top_k: int) -> Iterator[dict[str, Any]]:
     index = BM25Index(split(read_world(folder)))
     for row in _rows(folder):
         found = index.search(row["question"], top_k)
-        yield {**row, "passages": [{"text": p.text, "id": p.id, "source": p.source} for p in found]}
+        yield {**row, "passages": [{"text": p.text, "id": p.id, "source": p.origin} for p in found]}
 
 
 def _rows(folder: Path) -> list[dict[str, Any]]:

@@ -137,10 +137,10 @@ class LocalEngine:
         )
         row["target"] = attacked.target
         row["passages"] = [
-            {"text": p.text, "source": p.source, "planted": planted}
+            {"text": p.text, "source": p.origin, "planted": planted}
             for p, planted in zip(attacked.passages, attacked.planted, strict=True)
         ]
-        row["trusted_passages"] = [{"text": p.text, "source": p.source} for p in question.trusted]
+        row["trusted_passages"] = [{"text": p.text, "source": p.origin} for p in question.trusted]
         answer = await self._answer(job, row, attacked.passages, choices)
         row["answer"] = answer.to_dict()
         about: Any = {"target": attacked.target, "metric": job.metric, "goal": attacked.goal}

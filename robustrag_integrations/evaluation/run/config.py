@@ -232,11 +232,11 @@ def _model(value: Any) -> NamedModel:
 
 
 def with_group_by(entry: Any) -> Any:
-    """A method's entry that says what has a vote: an origin, as in answers; with a `group_size`, adjacent passages."""
+    """A method's entry that says what has a vote: an origin, as in answers; with `passages_per_source` neighbours."""
     given = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(given, Mapping) or str(given.get("name")) not in METHODS or "group_by" in given:
         return entry
-    return {**given, "group_by": ORIGIN if _listed(given.get("group_size", 1)) == [1] else PASSAGE}
+    return {**given, "group_by": ORIGIN if _listed(given.get("passages_per_source", 1)) == [1] else PASSAGE}
 
 
 def _defense(value: Any) -> DefenseSpec:

@@ -144,7 +144,7 @@ def _settings(defense: str, chosen: Mapping[str, Any]) -> tuple[tuple[str, Any],
     """Every setting in force."""
     if defense in METHODS:
         settled = [s for s in METHODS[defense].thresholds if s.default is not None and s.long_form is None]
-        chosen = {**{s.name: s.default for s in settled}, "group_size": 1, **chosen}
+        chosen = {**{s.name: s.default for s in settled}, "passages_per_source": 1, **chosen}
     return tuple(sorted(chosen.items()))
 
 
@@ -204,10 +204,10 @@ def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAtt
             continue
         shown = replace(question, passages=question.passages[: setup.top_k])
         digest = base.copy()
-        about_question: dict[str, Any] = {**vars(shown), "passages": [(p.text, p.source) for p in shown.passages]}
+        about_question: dict[str, Any] = {**vars(shown), "passages": [(p.text, p.origin) for p in shown.passages]}
         trusted = about_question.pop("trusted")
         if trusted:
-            about_question["trusted"] = [(p.text, p.source) for p in trusted]
+            about_question["trusted"] = [(p.text, p.origin) for p in trusted]
         digest.update(canonical([dataset.name, dataset.task, about_question]).encode())
         key = digest.hexdigest()[:24]
         yield Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric)

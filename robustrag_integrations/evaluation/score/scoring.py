@@ -53,7 +53,7 @@ class Scores:
         abstained: no answer was given, whatever the text tells of what sources say.
         unreadable: the score is 0 because none could be read from the judge's replies.
         failure: the metric's failure, which makes the score 0; None without one.
-        found: the share of the right answers that stand in the answer or in what two groups say otherwise, 0 where a
+        found: the share of the right answers that stand in the answer or in what two sources say otherwise, 0 where a
             wrong one does as well; None for a question with one right answer.
         told: an abstention whose text tells what sources say, the right answer among those with most votes, three at
             most. Never for long answers.

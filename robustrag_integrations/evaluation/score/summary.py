@@ -4,7 +4,7 @@ Every rate comes with a 95% interval and the number of questions behind it. Fail
 counted and shown. A certificate that was not decided counts as 0.
 
 Expected certified accuracy is what a model that samples can be certified for (proof: docs/internals/proofs.md):
-P[right while any k' groups are replaced] >= P[right, and the radius is at least k']. The right side is a share of
+P[right while any k' sources are replaced] >= P[right, and the radius is at least k']. The right side is a share of
 clean questions, so that counting bounds it. It is about the data set, and never about a single answer.
 """
 
@@ -117,11 +117,11 @@ def summarise(rows: Iterable[Row]) -> tuple[Line, ...]:
     Of rows with the same key the last one without an error counts, as in a run that was resumed; a header is passed
     over. Rows of a file are checked by `rows.read_run`.
     """
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    sources: dict[tuple[Any, ...], list[Row]] = {}
     for row in latest_rows(row for row in rows if row.get("schema") != HEADER_SCHEMA):
         about = (*(row[name] for name in ("dataset", "task", "model", "setup", "method")), row.get("metric"))
-        groups.setdefault((*about, row.get("top_k"), attack_of_row(row)), []).append(row)
-    return tuple(map(_line, groups.values()))
+        sources.setdefault((*about, row.get("top_k"), attack_of_row(row)), []).append(row)
+    return tuple(map(_line, sources.values()))
 
 
 def _seconds(row: Row) -> float | None:

@@ -18,9 +18,9 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer, as_answer
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.drawing.answer import (
-    GROUPS,
     PASSAGE,
     RESPONSE,
+    SOURCES,
     answer_parts,
     certificate_parts,
     facts,
@@ -166,12 +166,12 @@ def _table(shown: Table) -> Iterator[Element]:
 
 def _questions(rows: Sequence[Row]) -> Iterator[Element]:
     """The rows under their setup and attack, each unfolding to its details, as far as there is room."""
-    groups: dict[tuple[str, ...], list[Row]] = {}
+    sources: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         about: tuple[str, ...] = (row["dataset"], row["task"], row["model"], row["setup"], _attack(row))
-        groups.setdefault(about, []).append(row)
+        sources.setdefault(about, []).append(row)
     room, left = BYTES, 0
-    for about, listed in groups.items():
+    for about, listed in sources.items():
         became = Counter(OUTCOMES[outcome(row)] for row in listed)
         said = ", ".join(f"{count} {name}" for name, count in became.most_common())
         lines: list[Element] = []
@@ -219,7 +219,7 @@ def _details(row: Row, answer: RobustAnswer | None) -> Element:
     if answer is None:
         passages = [
             h("li", h("b", "planted ", cls="tag planted") if p.get("planted") else None, visible(p["text"], PASSAGE))
-            for p in row["passages"][:GROUPS]
+            for p in row["passages"][:SOURCES]
         ]
         said = f"{error['type']}: {error['message']}" if error else ""
         parts += [*warnings([visible(said, 800)]), h("h4", "Passages")]

@@ -39,7 +39,7 @@ _FULL_LEGEND = {
     "right r>=1": "r>=1: radius of at least 1, all that min_radius=1 leaves",
     "radius": "radius: mean over right answers / wrong / abstentions",
     "ecacc": "ecacc k': expected certified accuracy, the share that is right with a radius of at least k' (95% "
-    "Clopper-Pearson). While any k' groups of each retrieval are replaced, at least this share of questions like these "
+    "Clopper-Pearson). While any k' sources of each retrieval are replaced, at least this share of such questions "
     "is right, also if the model samples. It is no certificate of any single answer.",
 }
 _INTERVALS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"

@@ -15,7 +15,7 @@ from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 _LONE = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs: JSON can spell them, tokenizers refuse them
 _AFTER_A_HEAD = ("", "a", "A", " a", "\n", "\n\nA", "  ", "\t", "1", ".", ":", '"', "é", "中")
-_REMEMBERED = 128  # texts around passages; the same for every group of a question
+_REMEMBERED = 128  # texts around passages; the same for every source of a question
 _WORTH_SHARING = 8  # tokens
 _MUCH_TEXT = 2**15  # characters; above, it pays to tokenise texts in parallel
 SEAM = 2  # tokens by which a text with a passage may exceed the sum of its parts, as token boundaries shift
@@ -26,7 +26,7 @@ class Encoded:
     """Token ids of a prompt.
 
     `prefixes` are the lengths of the leading parts that no passage controls: the one of all questions, then (where the
-    question stands before the passages) the one of all groups of this question.
+    question stands before the passages) the one of all sources of this question.
     """
 
     ids: tuple[int, ...]
@@ -91,7 +91,7 @@ class PromptEncoder:
         return [self._encoded(p, read, budget) for p, read in zip(prompts, found, strict=True)]
 
     def frame_length(self, prompt: Prompt) -> int:
-        """Return the number of a prompt's tokens without its context; the same for every group of a question."""
+        """Return the number of a prompt's tokens without its context; the same for every source of a question."""
         return len(self._before) + len(self._frame(prompt.without_context())) + len(self._after) + SEAM
 
     def abstentions(self) -> tuple[tuple[int, ...], ...]:

@@ -114,7 +114,7 @@ def memory_explained() -> Iterator[None]:
     except RuntimeError as error:
         if isinstance(error, torch.OutOfMemoryError) or any(sign in str(error) for sign in _OUT_OF_MEMORY):
             raise ModelError(
-                "out of memory: ask about fewer passages, put several into a group, or lower max_context_tokens, "
+                "out of memory: ask about fewer passages, put several into a source, or lower max_context_tokens, "
                 "max_new_tokens or prefill_tokens"
             ) from error
         raise

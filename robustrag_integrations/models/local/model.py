@@ -1,6 +1,6 @@
 """Local transformers models: greedy text, and next-token probabilities for decoding aggregation.
 
-Numerics are part of the threat model: padding, batch size and kernels must not let one passage move another group's
+Numerics are part of the threat model: padding, batch size and kernels must not let one passage move another source's
 numbers. Every prompt is therefore read in a batch of its own; decoding steps are batched, in shapes that no passage
 decides, and rows are never dropped. A probe on the model itself tests that this is enough (`isolation`).
 """
@@ -59,7 +59,7 @@ class LocalModel(TextModel, DecodingModel):
     Args:
         model: a causal language model in evaluation mode.
         tokenizer: its fast tokenizer.
-        max_context_tokens: number of tokens of passages that each group may have; longer ones are cut, with a warning.
+        max_context_tokens: number of tokens of passages that each source may have; longer ones are cut, with a warning.
         max_new_tokens: the longest isolated or final answer, in tokens (decoding aggregation has a setting of its own).
         stop: strings that end a text; default an empty line for base models, none for chat models.
         chat: True to use the tokenizer's chat template, with reasoning turned off where it has a switch for that; None:
@@ -262,7 +262,7 @@ class LocalModel(TextModel, DecodingModel):
             yield piece
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
-        """Read all groups and the no-retrieval prompt as one batch of a shape that no passage controls."""
+        """Read all sources and the no-retrieval prompt as one batch of a shape that no passage controls."""
         self._encoder.refuse_reasoning()
         encoded, longest = self._encode([*prompts, no_retrieval], "isolated", max_new_tokens)
         room = max(max_new_tokens, sum(len(tokens) - 1 for tokens in self._abstentions))

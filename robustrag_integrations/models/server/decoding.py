@@ -1,6 +1,6 @@
 """Decoding aggregation on a server: next-token probabilities from the completions API.
 
-Every row of a session (a group's prompt, or the question alone) has requests of its own, for one token at a time with
+Every row of a session (a source's prompt, or the question alone) has requests of its own, for one token at a time with
 its top-K log-probabilities. Prompts go out as token ids, so that all rows are extended by the very same token.
 
 A list of K tokens leaves the others open: each has at most the probability of the last one listed, and at most what
@@ -65,7 +65,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         chat, template_options, max_context_tokens: as for `LocalModel`.
         top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more. Where K
             leave a choice open, more are asked for until the server refuses.
-        settings: further arguments of `OpenAIModel`; with `max_concurrency` of at least the number of groups and one
+        settings: further arguments of `OpenAIModel`; with `max_concurrency` of at least the number of sources and one
             more, all rows run at once.
     """
 
@@ -164,7 +164,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
 
 class RemoteSession(DecodingSession):
-    """The last row is the question alone. A row whose request fails is a group that abstains from then on."""
+    """The last row is the question alone. A row whose request fails is a source that abstains from then on."""
 
     def __init__(self, model: RemoteDecodingModel, prompts: Sequence[Tokens], truncated: tuple[bool, ...]) -> None:
         self._model = model
@@ -210,7 +210,7 @@ class RemoteSession(DecodingSession):
         return twin
 
     def _abstentions(self) -> NDArray[np.float64]:
-        """Return an upper bound on each group's probability of the whole abstention string."""
+        """Return an upper bound on each source's probability of the whole abstention string."""
         known: dict[_Place, TokenList] = {}
         while True:
             spelled: dict[int, float] = {}

@@ -26,7 +26,7 @@ class Model(CallableModel):
 
 
 def passages(count: int) -> list[Passage]:
-    return [Passage(f"text {place}.", source=f"{place}.md") for place in range(count)]
+    return [Passage(f"text {place}.", origin=f"{place}.md") for place in range(count)]
 
 
 def ask(replies: Sequence[Reply], question: str = "Which?", **settings: Any) -> RobustAnswer:
@@ -44,7 +44,7 @@ def unsure(text: str) -> Response:
 
 def statuses(answer: RobustAnswer) -> str:
     """One letter each: supports, variant, differs, unsure, abstained, failed, copy, not_asked."""
-    return "".join(group.status[0] for group in answer.groups)
+    return "".join(source.status[0] for source in answer.sources)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_the_one_sure_source_is_heard_by_people_and_by_no_prompt() -> None:
     assert answer.sole_source == "0.md"
     assert [(d.text, d.unsure) for d in answer.dissent] == [("20 days", True), ("10", True)]
     assert answer.for_prompt().text == ABSTENTION
-    assert [round(group.confidence or 0, 1) for group in answer.groups] == [0.9, 0.0, 0.0]
+    assert [round(source.confidence or 0, 1) for source in answer.sources] == [0.9, 0.0, 0.0]
     assert "unsure" in answer.explain()
 
 
@@ -183,12 +183,12 @@ def test_unsure_replies_abstain_where_they_are_told_to_and_are_still_named() -> 
 @pytest.mark.parametrize("levels", [(SURE, UNSURE), (UNSURE, SURE)])
 def test_copies_of_one_text_count_once_whatever_the_confidence(levels: tuple[tuple[float, ...], ...]) -> None:
     said = {0: Response("Anna", logprobs=levels[0]), 1: Response("Anna", logprobs=levels[1]), 2: sure("Otto")}
-    texts = [Passage("text 0.", source="a.md"), Passage("text 0.", source="b.md"), Passage("text 2.", source="c.md")]
+    texts = [Passage("text 0.", origin="a.md"), Passage("text 0.", origin="b.md"), Passage("text 2.", origin="c.md")]
     calls = iter([said[0], said[1]])
     model = CallableModel(lambda prompt: next(calls) if "text 0." in prompt else said[2], max_concurrency=1)
     answer = ConsensusAggregation(model, copies="one_vote").answer("Which?", texts)
     assert answer.radius == 0
-    assert [group.status for group in answer.groups].count("copy") == 1
+    assert [source.status for source in answer.sources].count("copy") == 1
     assert answer.evidence["counts"] == {"Anna": 1, "Otto": 1}
     assert "Anna" in [dissent.text for dissent in answer.dissent]
 
@@ -240,7 +240,7 @@ def cut(text: str) -> Response:
 def test_a_cut_reply_is_not_silence_and_no_sole_source_is_heard_beside_it() -> None:
     answer = ask(["14 days", cut("Customers may ret"), None])
     assert (answer.abstained, statuses(answer)) == (True, "dca")
-    assert answer.groups[1].status == "cut"
+    assert answer.sources[1].status == "cut"
     assert answer.text.splitlines()[:2] == ["1 source answers:", "- 0.md: 14 days"]
     assert "limit of tokens" in answer.text
     assert not any("silent" in warning for warning in answer.warnings)

@@ -31,12 +31,12 @@ AGREEING = [8, 1, 1, 1, 8, 0, 8, 1, 1]
 
 def ask(texts: Sequence[str], **rules: Any) -> RobustAnswer:
     made = ConsensusAggregation(ConsensusModel(MOVES.__getitem__), prompts=BARE, quorum=0, **rules)
-    return made.answer("q", [Passage(text, source=f"s{i}") for i, text in enumerate(texts)])
+    return made.answer("q", [Passage(text, origin=f"s{i}") for i, text in enumerate(texts)])
 
 
-def attacks(groups: int, radius: int, count: int, rng: random.Random) -> list[dict[int, str]]:
-    """Some of the ways to replace up to `radius` groups together."""
-    chosen = [p for n in range(1, min(radius, 3) + 1) for p in itertools.combinations(range(groups), n)]
+def attacks(sources: int, radius: int, count: int, rng: random.Random) -> list[dict[int, str]]:
+    """Some of the ways to replace up to `radius` sources together."""
+    chosen = [p for n in range(1, min(radius, 3) + 1) for p in itertools.combinations(range(sources), n)]
     return [{place: rng.choice(TEXTS) for place in rng.choice(chosen)} for _ in range(count)] if chosen else []
 
 
@@ -45,7 +45,7 @@ def replaced(texts: Sequence[str], new: dict[int, str]) -> list[str]:
 
 
 def stays(seen: RobustAnswer, replaced: int, answer: RobustAnswer) -> bool:
-    """Whether the answer is the promised one after so many groups were replaced: to the letter, or by its key."""
+    """Whether the answer is the promised one after so many sources were replaced: to the letter, or by its key."""
     return shown(answer) == seen.text if replaced <= (seen.radius_verbatim or 0) else same(shown(answer), seen.text)
 
 
@@ -54,7 +54,7 @@ def test_a_copy_that_the_model_words_another_way_silences_nobody() -> None:
     seen = ask(clean, copies="one_vote")
     assert (seen.text, seen.radius) == ("Xylo", 1)
     attacked = ask(replaced(clean, {2: "A"}), copies="one_vote")
-    assert [g.status for g in attacked.groups] == ["supports", "copy", "supports", "supports"]
+    assert [g.status for g in attacked.sources] == ["supports", "copy", "supports", "supports"]
 
 
 def test_no_attack_within_the_radius_changes_a_consensus_whose_copies_have_one_vote() -> None:

@@ -19,7 +19,7 @@ def ask(replies: Sequence[str], **settings: Any) -> RobustAnswer:
     def model(prompt: str) -> str:
         return next(reply for i, reply in enumerate(replies) if f"passage {i}." in prompt)
 
-    passages = [Passage(f"passage {i}.", source=f"{i}.example") for i in range(len(replies))]
+    passages = [Passage(f"passage {i}.", origin=f"{i}.example") for i in range(len(replies))]
     defense = ConsensusAggregation(CallableModel(model, samples=False), task="list", **settings)
     return defense.answer("Which towns lie on the Lenn?", passages)
 
@@ -59,9 +59,9 @@ def test_a_line_is_split_where_it_is_numbered_and_at_no_comma(reply: str, items:
 def test_an_item_is_shown_where_more_than_half_of_those_that_list_anything_give_it() -> None:
     replies = ["Kelford\nAshby", "Kelford\nAshby", "kelford\nMarrow", "Kelford", "I don't know", "Dunholt"]
     answer = ask(replies)
-    assert (answer.text, answer.radius) == ("Kelford", 0)  # one group more brings Ashby in
+    assert (answer.text, answer.radius) == ("Kelford", 0)  # one source more brings Ashby in
     [claim] = answer.claims
-    assert (claim.support, claim.radius, claim.groups) == (4, 1, (0, 1, 2, 3))
+    assert (claim.support, claim.radius, claim.sources) == (4, 1, (0, 1, 2, 3))
     assert claim.origins == ("0.example", "1.example", "2.example", "3.example")
     assert [(c["text"], c["support"], c["radius"]) for c in answer.evidence["left_out"]] == [
         ("Ashby", 2, None),
@@ -70,7 +70,7 @@ def test_an_item_is_shown_where_more_than_half_of_those_that_list_anything_give_
     ]
     [warning] = [each for each in answer.warnings if "left out" in each]
     assert all(item in warning for item in ("Ashby", "Dunholt", "Marrow"))
-    assert [g.status for g in answer.groups] == ["supports"] * 4 + ["abstained", "differs"]
+    assert [g.status for g in answer.sources] == ["supports"] * 4 + ["abstained", "differs"]
     assert RobustAnswer.from_dict(answer.to_dict()) == answer
 
 

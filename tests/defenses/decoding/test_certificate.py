@@ -84,7 +84,7 @@ def test_a_forked_local_session_gives_the_same_bits(local) -> None:
     again = local.open_session(prompts, Prompt("text"), 4).fork()
     forked = [again.append(t) for t in (7, 9)]
     for a, b in zip(straight, forked, strict=True):
-        assert (a.groups == b.groups).all()
+        assert (a.sources == b.sources).all()
         assert (a.no_retrieval == b.no_retrieval).all()
 
 

@@ -41,7 +41,7 @@ class NoisyTree(DecodingTree):
             twin = copy.copy(self._session)
             for token in prefix:
                 exact = twin.append(token)
-            told.append(Distributions(self._off(exact.groups), self._off(exact.no_retrieval)))
+            told.append(Distributions(self._off(exact.sources), self._off(exact.no_retrieval)))
         self.grown += len(prefixes)
         self._size = self._later
         return told
@@ -143,7 +143,7 @@ def test_more_than_float_noise_is_not_trusted(measured: float, bound: float | No
 
 
 def silent_one(p_abstain: dict[str, float]):
-    """A model in which groups abstain with these probabilities; the loud one alone would change the answer."""
+    """A model in which sources abstain with these probabilities; the loud one alone would change the answer."""
 
     def distribution(text: str, prefix: tuple[int, ...]) -> Sequence[float]:
         if prefix:
@@ -176,7 +176,7 @@ def test_certificates_count_on_neither_side_of_gamma() -> None:
         assert not found.unbounded
 
 
-def test_the_radius_leaves_room_for_groups_next_to_gamma() -> None:
+def test_the_radius_leaves_room_for_sources_next_to_gamma() -> None:
     passages = [f"p{i}" for i in range(7)]
     settings = {"prompts": BARE, "gamma": 0.5, "max_new_tokens": 1}
 

@@ -95,7 +95,7 @@ def test_a_stop_string_is_never_shown_not_even_its_beginning() -> None:
 
 def test_the_evidence_spells_every_step_its_best_rival_and_where_the_model_answered_for_itself() -> None:
     def next_letter(text: str, prefix: tuple[int, ...]) -> list[float]:
-        if prefix == (1,):  # the groups are split between b and c; without passages it is d
+        if prefix == (1,):  # the sources are split between b and c; without passages it is d
             return {"": [0, 0, 0, 0, 1], "x": [0, 0, 0.75, 0.25, 0], "y": [0, 0, 0.25, 0.5, 0.25]}[text]
         return [0.75, 0, 0.25, 0, 0] if prefix else [0, 0.75, 0, 0, 0.25]
 

@@ -17,7 +17,7 @@ Final = str | Response | Exception
 
 
 def defense(replies: list[str], says: Final | Callable[[str], str], **more: Any) -> Any:
-    """What the groups say, and what the model says at the end."""
+    """What the sources say, and what the model says at the end."""
 
     def model(prompt: str) -> Any:
         own = [reply for i, reply in enumerate(replies) if f"passage {i}." in prompt]
@@ -30,7 +30,7 @@ def defense(replies: list[str], says: Final | Callable[[str], str], **more: Any)
 
 
 def ask(replies: list[str], says: Any = "", question: str = "Which metals?", **more: Any) -> Any:
-    passages = [Passage(f"passage {i}.", source=f"s{i}") for i in range(len(replies))]
+    passages = [Passage(f"passage {i}.", origin=f"s{i}") for i in range(len(replies))]
     return defense(replies, says, **more).answer(question, passages)
 
 
@@ -82,7 +82,7 @@ def test_a_long_answer_is_written_of_the_phrases_that_most_carry() -> None:
 @pytest.mark.parametrize("final", ["always", "never"])
 @pytest.mark.parametrize("way", ["aanswer", "stream", "astream"])
 async def test_every_way_of_asking_gives_the_same(way: str, final: str) -> None:
-    passages = [Passage(f"passage {i}.", source=f"s{i}") for i in range(5)]
+    passages = [Passage(f"passage {i}.", origin=f"s{i}") for i in range(5)]
     for replies in (METALS, list("abcde")):
         made = defense(replies, "Iron and copper", final=final)
         expected = made.answer("Which metals?", passages)

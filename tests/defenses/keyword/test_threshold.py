@@ -65,7 +65,7 @@ def test_votes_that_are_pending_may_say_anything() -> None:
 
 
 def test_everything_that_can_be_retained_is_enumerated() -> None:
-    """Against every reply of the corrupted groups, over words that groups say and one that nobody says."""
+    """Against every reply of the corrupted sources, over words that sources say and one that nobody says."""
     rng = random.Random(11)
     enumerated = reached = open_ended = 0
     for _ in range(200):

@@ -13,7 +13,7 @@ def _answer(replies: Sequence[str], **settings: object) -> RobustAnswer:
         found = [reply for i, reply in enumerate(replies) if f"passage {i}." in prompt]
         return found[0] if found else "It is Paris."
 
-    passages = [Passage(f"passage {i}.", source=f"{i}.txt") for i in range(len(replies))]
+    passages = [Passage(f"passage {i}.", origin=f"{i}.txt") for i in range(len(replies))]
     return KeywordAggregation(CallableModel(model), **settings).answer("Which?", passages)  # type: ignore[arg-type]
 
 
@@ -24,7 +24,7 @@ def test_nothing_retained_names_the_settings_to_change() -> None:
     assert "no keyword has the 3 sources that it takes (1 of those that answer, 3 at most): the most is 2" in warning
 
 
-def test_groups_that_say_something_else_are_named_from_the_first_on() -> None:
+def test_sources_that_say_something_else_are_named_from_the_first_on() -> None:
     answer = _answer(["Yes.", "Yes", "Yes.", "Yes!", "No.", "No, never.", "Perhaps."], alpha=0.5, final="never")
     against, besides = [w for w in answer.warnings if "answering sources" in w]
     assert answer.text == "yes"

@@ -1,4 +1,4 @@
-"""Options that are asked for by their words, in an order that a group's own text decides and nothing else."""
+"""Options that are asked for by their words, in an order that a source's own text decides and nothing else."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_options_are_shown_without_letters_in_an_order_for_each_text_and_no_info
     assert all(3 <= sum(order[0] == choice for order in orders) <= 20 for choice in CHOICES)
 
 
-def test_the_order_of_a_group_depends_on_its_own_text_alone() -> None:
+def test_the_order_of_a_source_depends_on_its_own_text_alone() -> None:
     passages = [f"passage {i}" for i in range(6)]
     alone = {text: asked([text])[0] for text in passages}
     assert asked(passages) == list(alone.values())

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, isolate
-from robustrag_integrations.certification import benign_group_cases
+from robustrag_integrations.certification import benign_source_cases
 from robustrag_integrations.evaluation.attacks import ATTACKS, AttackedRetrieval, Scene, plan_attack
 from robustrag_integrations.evaluation.attacks.families import attack_of
 from robustrag_integrations.evaluation.attacks.planning import Rank
@@ -20,7 +20,7 @@ RANKS = st.sampled_from(["first", "middle", "last", "random"]) | st.integers(1, 
 
 
 def passages(count: int) -> list[Passage]:
-    return [Passage(f"Text {i}: the mill is run by Anna Lind.", id=f"c{i}", source=f"s{i}") for i in range(count)]
+    return [Passage(f"Text {i}: the mill is run by Anna Lind.", id=f"c{i}", origin=f"s{i}") for i in range(count)]
 
 
 def where(attacked: AttackedRetrieval) -> list[int]:
@@ -31,19 +31,21 @@ def left(attacked: AttackedRetrieval) -> list[str | None]:
     return [p.id for p, flag in zip(attacked.passages, attacked.planted, strict=True) if not flag]
 
 
-def assert_legal(attacked: AttackedRetrieval, clean: list[Passage], size: int, room: int, group_size: int) -> None:
+def assert_legal(
+    attacked: AttackedRetrieval, clean: list[Passage], size: int, room: int, passages_per_source: int
+) -> None:
     """Some case that certificates enumerate leaves no more than this attack does.
 
-    A case with fewer untouched groups covers it when its attacker has as many groups more to imitate the missing ones.
+    A case with fewer untouched sources covers it when its attacker has as many more to imitate the missing ones.
     """
     rank_of = {p.id: rank for rank, p in enumerate(clean)}
-    groups = isolate(
+    sources = isolate(
         [Passage(p.text, id="evil") if f else p for p, f in zip(attacked.passages, attacked.planted, strict=True)],
-        group_size,
+        passages_per_source,
     )
-    untouched = {tuple(rank_of[p.id] for p in g.passages) for g in groups if all(p.id != "evil" for p in g.passages)}
-    corrupted = len(groups) - len(untouched)
-    cases = benign_group_cases(clean, size, group_size=group_size, top_k=room)
+    untouched = {tuple(rank_of[p.id] for p in g.passages) for g in sources if all(p.id != "evil" for p in g.passages)}
+    corrupted = len(sources) - len(untouched)
+    cases = benign_source_cases(clean, size, passages_per_source=passages_per_source, top_k=room)
     assert any(
         set(case.ranks) <= untouched and case.corrupted - corrupted >= len(untouched) - len(case.ranks)
         for case in cases
@@ -58,10 +60,10 @@ def assert_legal(attacked: AttackedRetrieval, clean: list[Passage], size: int, r
     size=st.integers(0, 9),
     rank=RANKS,
     seed=st.integers(0, 5),
-    group_size=st.integers(1, 3),
+    passages_per_source=st.integers(1, 3),
 )
 def test_every_planned_attack_is_one_that_certificates_cover(
-    name: str, count: int, more: int, size: int, rank: Rank, seed: int, group_size: int
+    name: str, count: int, more: int, size: int, rank: Rank, seed: int, passages_per_source: int
 ) -> None:
     clean, room = passages(count), count + more
     if room == 0:
@@ -75,7 +77,7 @@ def test_every_planned_attack_is_one_that_certificates_cover(
     assert kept == sorted(kept, key=lambda i: int(str(i)[1:]))  # benign passages keep their order
     assert len(attacked.passages) == min(room, count + planted)
     assert kept == [p.id for p in clean[: len(kept)]]  # only the last ones are ejected
-    assert_legal(attacked, clean, size, room, group_size)
+    assert_legal(attacked, clean, size, room, passages_per_source)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_it_does_not_get_below_tau_nor_change_an_answer_within_its_radius(attack
             assert found.score >= tau
             proven += tau > 0
         radius = found.clean.radius
-        assert adaptive_substitution(keyword, "q", passages, groups=radius, target="rome", tries=60).score == 1
+        assert adaptive_substitution(keyword, "q", passages, sources=radius, target="rome", tries=60).score == 1
     assert proven > 5
 
 
@@ -73,9 +73,9 @@ def test_votes_hold_within_their_radius() -> None:
     passages = [*PASSAGES[:5], "says rome", "says rome"]
     clean = voting.answer("q", passages, choices=choices)
     assert clean.radius == 1
-    held = adaptive_substitution(voting, "q", passages, groups=1, target="rome", choices=choices)
+    held = adaptive_substitution(voting, "q", passages, sources=1, target="rome", choices=choices)
     assert held.score == 1
-    taken = adaptive_substitution(voting, "q", passages, groups=2, target="rome", choices=choices)
+    taken = adaptive_substitution(voting, "q", passages, sources=2, target="rome", choices=choices)
     assert (taken.score, taken.text) == (0, "rome")
 
 
@@ -101,7 +101,9 @@ def besieged() -> tuple[dict[int, LocalModel], list]:
 def test_the_bundled_reader_on_the_demo_corpus_holds_what_is_promised(number: int, besieged, capsys) -> None:
     models, questions = besieged
     setup = SETUPS[number]
-    sieges = list(besiege(setup, models[setup.group_size], *questions[number], tries=len(STRATEGIES), seed=number))
+    sieges = list(
+        besiege(setup, models[setup.passages_per_source], *questions[number], tries=len(STRATEGIES), seed=number)
+    )
     with capsys.disabled():
         print(f"\n{summary(sieges)}")
     assert [s for s in sieges if s.broken] == []

@@ -50,7 +50,7 @@ def test_the_papers_layout(tmp_path: Path) -> None:
     assert q.id == "7"
     assert q.answers == ("15%", "0.15")
     assert (q.incorrect, q.incorrect_choice) == ("32%", None)
-    assert [(p.text, p.source) for p in q.passages] == [("T\n15% of them.", "https://a"), ("Only", "https://b")]
+    assert [(p.text, p.origin) for p in q.passages] == [("T\n15% of them.", "https://a"), ("Only", "https://b")]
     assert (q.choices, q.correct_choice) == (("10%", "15%", "45%"), 1)
     assert q.poisoned == ("It is 32% of all.", "Nobody knows.")
 

@@ -18,7 +18,7 @@ def test_each_document_of_the_shipped_lists_holds_its_own_answer_alone() -> None
     for row, question in zip(rows, questions, strict=True):
         assert question.several
         assert (list(question.answers), list(question.wrong)) == (row["gold_answers"], row["wrong_answers"])
-        assert len({p.source for p in question.passages}) == len(question.passages)
+        assert len({p.origin for p in question.passages}) == len(question.passages)
         known = (*question.answers, *question.wrong)
         for document in row["documents"]:
             held = [answer for answer in known if holds_answer(document["text"], [answer])]

@@ -161,7 +161,7 @@ def test_a_key_knows_everything_that_decides_a_row(config, tmp_path) -> None:
     assert keys(models=["openai:m"]) != keys(models=[{"name": "openai:m", "base_url": "http://127.0.0.1:1/v1"}])
     assert keys(certify=[2]) != base
     assert keys(repeat=2) != base
-    assert keys(methods=[{"name": "voting", "group_size": 2}]).isdisjoint(base)
+    assert keys(methods=[{"name": "voting", "passages_per_source": 2}]).isdisjoint(base)
 
 
 def test_what_does_not_fit_is_said_before_anything_runs(config) -> None:

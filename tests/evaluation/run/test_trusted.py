@@ -26,7 +26,7 @@ ROW: dict[str, Any] = {
 
 def test_a_row_may_have_trusted_passages() -> None:
     question, _ = question_of(ROW, 1)
-    assert [(p.text, p.source) for p in question.trusted] == [("The capital of Velmora is Tarsk.", "velmora.md")]
+    assert [(p.text, p.origin) for p in question.trusted] == [("The capital of Velmora is Tarsk.", "velmora.md")]
     assert question_of({**ROW, "trusted_passages": []}, 1)[0].trusted == ()
     for wrong in ("text", {"text": "x"}, [3]):
         with pytest.raises(ValueError, match=r"trusted_passages|passage|text"):

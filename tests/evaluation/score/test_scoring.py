@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from robustrag_integrations import RobustAnswer
-from robustrag_integrations.answers.answer import GroupReport
+from robustrag_integrations.answers.answer import SourceReport
 from robustrag_integrations.certification.metrics import LLMJudge, contains_answer, exact_choice, metric_name
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores, metric_for, score_answer
@@ -59,12 +59,12 @@ def test_a_question_without_an_answer_wants_an_abstention(text: str, expected: S
 
 
 def disagreeing(*said: str) -> RobustAnswer:
-    """An abstention whose text tells what each of the groups says."""
-    groups = tuple(
-        GroupReport(i, (f"p{i}",), (f"{i}.pdf",), "differs", one, keywords=(one,), words=(one,))
+    """An abstention whose text tells what each of the sources says."""
+    sources = tuple(
+        SourceReport(i, (f"p{i}",), (f"{i}.pdf",), "differs", one, keywords=(one,), words=(one,))
         for i, one in enumerate(said)
     )
-    return replace(answer(ABSTENTION, abstained=True), groups=groups).telling(disagree=True)
+    return replace(answer(ABSTENTION, abstained=True), sources=sources).telling(disagree=True)
 
 
 @pytest.mark.parametrize(
@@ -177,12 +177,12 @@ def test_a_metric_that_fails_on_an_answer_scores_it_zero_and_says_why(task, ques
     assert scores.failure
 
 
-def test_several_right_answers_are_looked_for_among_what_two_groups_say_otherwise() -> None:
+def test_several_right_answers_are_looked_for_among_what_two_sources_say_otherwise() -> None:
     question = EvalQuestion("q", "Who?", ("Ada Moss", "Tom Reed"), "Jo Lum", wrong=("Jo Lum",), several=True)
 
     def found(text: str, *others: str) -> float | None:
-        dissent = [GroupReport(i, ("p",), (), "differs", other) for i, other in enumerate(others + others)]
-        scores = score_answer(question, replace(answer(text), groups=tuple(dissent)), "short_answer")
+        dissent = [SourceReport(i, ("p",), (), "differs", other) for i, other in enumerate(others + others)]
+        scores = score_answer(question, replace(answer(text), sources=tuple(dissent)), "short_answer")
         return scores.found
 
     assert found("Ada Moss") == 0.5

@@ -100,13 +100,13 @@ def test_failures_and_undecided_certificates_are_told() -> None:
 
 
 def test_warnings_are_told_once_by_kind_with_an_example() -> None:
-    said = [f"groups {i} and {i + 1} say the same as 'page {i}'" for i in range(5)]
+    said = [f"sources {i} and {i + 1} say the same as 'page {i}'" for i in range(5)]
     rows = [row(i, answer={"text": "Anna", "radius": 1, "warnings": [said[i], said[i]]}) for i in range(5)]
     rows += [row(i, setup="other", answer={"warnings": ["\x1b[31m=cut"]}) for i in range(2)]
     rows += [row(9, setup="third", certificates=[certificate(1.0, warnings=["a limit"])])]
     text = told(rows)
     assert text.splitlines()[-3:] == [
-        "Warning of 5 of 8 answers, such as: groups 0 and 1 say the same as 'page 0'",
+        "Warning of 5 of 8 answers, such as: sources 0 and 1 say the same as 'page 0'",
         "Warning of 2 of 8 answers, such as: ·[31m=cut",
         "Warning of 1 of 8 answers, such as: a limit",
     ]

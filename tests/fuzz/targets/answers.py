@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer, SourceReport
 from robustrag_integrations.certification.result import Certification, PossibleResponse
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_json
 from tests.fuzz.hostile import name, text, value
@@ -11,8 +11,8 @@ from tests.fuzz.source import Source, Target
 
 def an_answer(source: Source) -> RobustAnswer:
     """An answer whose every text is hostile."""
-    groups = [
-        GroupReport(
+    sources = [
+        SourceReport(
             index,
             tuple(source.some(lambda: name(source), 3)),
             tuple(source.some(lambda: name(source), 2)),
@@ -31,7 +31,7 @@ def an_answer(source: Source) -> RobustAnswer:
         abstained=source.chance(2),
         query=text(source),
         method=source.pick(("keyword", "decoding", "voting")),
-        groups=tuple(groups),
+        sources=tuple(sources),
         warnings=tuple(source.some(lambda: text(source, 3, 500), 2)),
         settings={"extractor": name(source), "more": value(source)},
         evidence={"counts": counts, "threshold": 3.0, "retained": list(counts)} if counts else {},

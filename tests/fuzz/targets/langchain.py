@@ -27,26 +27,26 @@ def _document(source: Source) -> Document:
 
 
 def documents(source: Source) -> None:
-    """Every document is in exactly one group, its text unchanged; metadata gains no votes and breaks nothing."""
+    """Every document is in exactly one source, its text unchanged; metadata gains no votes and breaks nothing."""
     given = [_document(source) for _ in range(source.below(6))]
     by: Any = source.pick((None, "source", lambda p: p.metadata["title"], lambda p: p.metadata.get("source")))
     for shown in (DEFAULT_DOCUMENT_PROMPT, _SHOWN):
         try:
-            groups = grouped(given, VoteRules(group_by=by), shown)
+            sources = grouped(given, VoteRules(group_by=by), shown)
         except ValueError as error:  # an entry that no passage has, or a function that fails on all of them
             if by == "source" and "no passage has an entry of that name" in str(error):
                 return
             if callable(by) and given and "raises for every passage" in str(error):
                 return
             raise
-        held = [p for group in groups for p in group.passages]
+        held = [p for source in sources for p in source.passages]
         assert len(held) == len(given)
-        assert len(groups) <= max(len(given), 0)
+        assert len(sources) <= max(len(given), 0)
         if shown is not _SHOWN:
             assert sorted(p.text for p in held) == sorted(
                 "" if is_blank(d.page_content) else d.page_content for d in given
             )
-        assert all(group.text == "\n\n".join(p.text for p in group.passages) for group in groups)
+        assert all(source.text == "\n\n".join(p.text for p in source.passages) for source in sources)
 
 
 def prompts(source: Source) -> None:

@@ -29,7 +29,7 @@ def _node(source: Source) -> NodeWithScore:
 
 
 def nodes(source: Source) -> None:
-    """Every node ends up in one group with its text; whatever it says about itself gains no votes."""
+    """Every node ends up in one source with its text; whatever it says about itself gains no votes."""
     given = [_node(source) for _ in range(source.below(5))]
     by: Any = source.pick(
         ("origin", "passage", "site_name", lambda p: p.metadata["site"], lambda p: p.metadata.get("site"))
@@ -42,7 +42,7 @@ def nodes(source: Source) -> None:
         if callable(by) and given and "raises for every passage" in str(error):
             return
         raise
-    held = [p for group in grouped for p in group.passages]
+    held = [p for source in grouped for p in source.passages]
     assert len(held) == len(given)
     for passage in held:
         assert is_blank(passage.text) or any(passage.text == n.node.get_content(MetadataMode.LLM) for n in given)

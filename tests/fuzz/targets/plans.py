@@ -30,7 +30,7 @@ def _passages(source: Source) -> list[Passage]:
         Passage(
             source.pick((shared, shared, text(source, 4), "")),
             id=name(source) if source.chance(2) else None,
-            source=source.pick((None, "s", name(source))),
+            origin=source.pick((None, "s", name(source))),
         )
         for _ in range(source.below(7))
     ]
@@ -41,7 +41,7 @@ def _question(source: Source) -> str:
 
 
 def keyword_answers(source: Source) -> None:
-    """The final prompt holds the question and the keywords that enough groups share, and nothing else."""
+    """The final prompt holds the question and the keywords that enough sources share, and nothing else."""
     model = ScriptedModel(lambda said: said)
     defense = KeywordAggregation(
         model,
@@ -57,7 +57,7 @@ def keyword_answers(source: Source) -> None:
     finals = [prompt for role, prompt in model.asked if role == "final"]
     retained = answer.evidence["retained"]
     assert finals == ([f"{', '.join(retained)}|{query}"] if retained else [])
-    assert 0 <= answer.radius <= len(answer.groups)
+    assert 0 <= answer.radius <= len(answer.sources)
     _check(answer)
     assert "".join(defense.stream(query, passages)) == answer.text
 

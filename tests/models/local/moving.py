@@ -44,7 +44,7 @@ def numbers(model: LocalModel, texts: Sequence[str]) -> tuple[np.ndarray, float]
     """Everything a session says of each text, [texts + 1, numbers], and how far it says that others may move it."""
     opened = session(model, texts)
     steps = [opened.opening.distributions, opened.append(40), opened.append(41)]
-    rows = [np.vstack([s.groups, s.no_retrieval]) for s in steps]
+    rows = [np.vstack([s.sources, s.no_retrieval]) for s in steps]
     return np.hstack([np.append(opened.opening.abstention, 0.0)[:, None], *rows]), steps[0].noise
 
 

@@ -29,7 +29,7 @@ Work = Callable[[LocalModel], Awaitable[Any]]
 
 def numbers(model: LocalModel) -> np.ndarray:
     session = model.open_session(ISOLATED, NO_RETRIEVAL, 6)
-    return np.vstack([session.opening.distributions.groups, session.append(40).groups])
+    return np.vstack([session.opening.distributions.sources, session.append(40).sources])
 
 
 async def isolated(model: LocalModel) -> Any:

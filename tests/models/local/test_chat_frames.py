@@ -95,4 +95,4 @@ def test_a_reply_is_read_with_the_mark_that_its_template_opened(network: Any) ->
     assert "".join(pieces) == response.text
     answer = KeywordAggregation(model).answer("Who?", ["Anna.", "Anna."])
     assert answer.abstained
-    assert all(g.note and "reasoning never ended" in g.note for g in answer.groups)
+    assert all(g.note and "reasoning never ended" in g.note for g in answer.sources)

@@ -40,7 +40,7 @@ def test_a_model_whose_tokens_see_those_after_them_is_refused(name: str) -> None
     with pytest.raises(ModelError, match="as encoders do"):
         KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
     as_decoder = of(name, **BERT, initializer_range=0.3, is_decoder=True)
-    assert KeywordAggregation(as_decoder).answer("Who built it?", ["Brevik built it.", "Anna."]).groups
+    assert KeywordAggregation(as_decoder).answer("Who built it?", ["Brevik built it.", "Anna."]).sources
 
 
 def test_an_encoder_decoder_is_refused_with_its_reason() -> None:

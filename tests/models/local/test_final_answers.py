@@ -173,5 +173,5 @@ def test_the_numbers_of_a_tree_are_those_of_steps(architecture: str) -> None:
             stepping = begun.fork()
             for token in prefix:
                 stepped = stepping.append(token)
-            assert np.abs(found.groups - stepped.groups).max() < 2e-5
+            assert np.abs(found.sources - stepped.sources).max() < 2e-5
             assert np.abs(found.no_retrieval - stepped.no_retrieval).max() < 2e-5

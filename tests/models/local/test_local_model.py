@@ -109,7 +109,7 @@ def test_encoding_does_not_change_how_the_tokenizer_reads_the_strings_of_special
 def test_long_passages_are_cut_to_the_budget_and_the_question_stays() -> None:
     model = local()
     answer = KeywordAggregation(model, extractor=lambda t: set(t.split())).answer(QUERY, [*BENIGN, "word " * 5000])
-    assert [g.truncated for g in answer.groups] == [False, False, False, True]
+    assert [g.truncated for g in answer.sources] == [False, False, False, True]
     assert any("cut to fit" in w for w in answer.warnings)
     [prompt] = isolated(["word " * 5000])
     cut = ENCODER.encode(prompt, 50)

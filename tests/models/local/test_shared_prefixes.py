@@ -32,7 +32,7 @@ def numbers(model: LocalModel, prompts: PromptSet = PROMPTS, query: str = QUERY)
     """Abstention scores and distributions of two steps, a row per passage, and one more where there is one."""
     opened = session(model, PASSAGES, query, prompts)
     steps = (opened.opening.distributions, opened.append(40))
-    return [opened.opening.abstention, *(np.vstack([s.groups, s.no_retrieval]) for s in steps)]
+    return [opened.opening.abstention, *(np.vstack([s.sources, s.no_retrieval]) for s in steps)]
 
 
 def next_token(network: Any) -> Callable[[str, list[int]], list[float]]:
@@ -166,7 +166,7 @@ def test_prompts_with_a_shared_beginning_are_tokenised_as_a_whole() -> None:
         assert list(ENCODER.encode(prompt).ids) == TOKENIZER(prompt.text)["input_ids"]
 
 
-def test_with_the_query_first_groups_share_it_too() -> None:
+def test_with_the_query_first_sources_share_it_too() -> None:
     first = prompts_for("short_answer", exemplars=True, query_first=True)
     prompts = isolated(PASSAGES, prompts=first)
     assert prompts[0].text.endswith(f"Question: {QUERY}\n\nText:\n{PASSAGES[0]}\n\nAnswer:")
@@ -216,7 +216,7 @@ def test_rows_stay_below_the_length_at_which_positions_are_encoded_otherwise() -
     model = local(network, max_context_tokens=900)
     before, after = (session(model, ["Brevik built it.", t]).opening for t in ("short", "long " * 2000))
     assert after.truncated == (False, True)
-    assert np.array_equal(before.distributions.groups[0], after.distributions.groups[0])
+    assert np.array_equal(before.distributions.sources[0], after.distributions.sources[0])
 
 
 def test_reading_in_parts_changes_nothing_but_noise_and_leaves_other_rows_alone() -> None:
@@ -228,7 +228,7 @@ def test_reading_in_parts_changes_nothing_but_noise_and_leaves_other_rows_alone(
     for a, b in zip(numbers(whole), in_parts, strict=True):
         assert np.abs(a - b).max() < 1e-5
     attacked = session(parts, [*PASSAGES[:2], "attack " * 80]).opening
-    assert np.array_equal(attacked.distributions.groups[:2], in_parts[1][:2])
+    assert np.array_equal(attacked.distributions.sources[:2], in_parts[1][:2])
 
 
 def test_out_of_memory_says_what_to_lower(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def test_a_request_that_is_cancelled_hangs_up_and_the_next_one_is_answered() -> 
 
 
 def test_what_stands_behind_a_reply_is_not_the_next_requests() -> None:
-    """A server that answers a request twice would otherwise answer another group's prompt in its place."""
+    """A server that answers a request twice would otherwise answer another source's prompt in its place."""
 
     def twice(handler: Any) -> None:
         handler.close_connection = False

@@ -1,4 +1,4 @@
-"""One reply costs its own group at most: no time of the event loop, no memory, no other group, no passage elsewhere."""
+"""One reply costs its own source at most: no time of the event loop, no memory, no other source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel
 from robustrag_integrations.models.caller import await_within
 from robustrag_integrations.models.server.connection import Connection, Events
 from robustrag_integrations.text.prompts import Prompt
-from tests.faults.matrix import in_the_end, on_groups
+from tests.faults.matrix import in_the_end, on_sources
 from tests.helpers.openai_server import LoopbackServer, Reply, served
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
@@ -37,8 +37,8 @@ def defense(model: OpenAIModel) -> KeywordAggregation:
     return KeywordAggregation(model, extractor=phrase, final="always")
 
 
-def on_one_group(fault: Reply) -> Callable[[str], str | Reply]:
-    return on_groups(fault, range(1))
+def on_one_source(fault: Reply) -> Callable[[str], str | Reply]:
+    return on_sources(fault, range(1))
 
 
 def completion(choices: Any, **more: Any) -> bytes:
@@ -127,12 +127,12 @@ async def _ask(model: OpenAIModel) -> tuple[Any, float]:
 
 
 @pytest.mark.parametrize("how", HOSTILE)
-def test_a_hostile_reply_costs_its_group_and_neither_time_nor_the_others(how: str) -> None:
-    with served(on_one_group(HOSTILE[how])) as (_, model):
+def test_a_hostile_reply_costs_its_source_and_neither_time_nor_the_others(how: str) -> None:
+    with served(on_one_source(HOSTILE[how])) as (_, model):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         answer, pause = asyncio.run(_ask(model))
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kB; the server's own part included
-    assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
+    assert [g.status for g in answer.sources] == ["failed"] + ["supports"] * 4
     assert answer.text == "anna lind"
     assert pause < 1.0
     assert grown < 150_000
@@ -235,14 +235,14 @@ def test_the_deadline_of_a_request_includes_the_reading_of_its_reply() -> None:
 def test_a_redirect_is_refused_and_nobody_else_gets_the_passages(status: int) -> None:
     with LoopbackServer(lambda prompt: "Eve Black") as other:
         moved = Reply("moved", status=status, headers={"Location": f"{other.url}/chat/completions?again=1"})
-        with served(on_one_group(moved), attempts=3) as (server, model):
+        with served(on_one_source(moved), attempts=3) as (server, model):
             answer = defense(model).answer(QUESTION, PASSAGES)
             assert len(server.requests) == 6
         with served(in_the_end(moved)) as (_, model), pytest.raises(ModelError, match="redirects are not followed"):
             list(defense(model).stream(QUESTION, PASSAGES))
         assert other.requests == []
-    assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
-    assert f"HTTP {status}: redirects are not followed" in (answer.groups[0].error or "")
+    assert [g.status for g in answer.sources] == ["failed"] + ["supports"] * 4
+    assert f"HTTP {status}: redirects are not followed" in (answer.sources[0].error or "")
 
 
 @pytest.mark.parametrize("end", ["", "?api_key=quite-secret-17", "#quite-secret-17", "/?api-version=quite-secret-17"])

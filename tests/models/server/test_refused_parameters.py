@@ -89,5 +89,5 @@ def test_a_passage_that_speaks_through_an_error_changes_nothing_for_the_others()
 
     with served(reply, whole=True) as (server, model):
         answer = KeywordAggregation(model).answer(QUESTION, PASSAGES)
-    assert [g.status for g in answer.groups] == ["supports"] * 3 + ["failed", "supports"]
+    assert [g.status for g in answer.sources] == ["supports"] * 3 + ["failed", "supports"]
     assert all("temperature" in request and "max_tokens" in request for request in server.requests)

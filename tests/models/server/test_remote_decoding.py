@@ -78,7 +78,7 @@ def test_with_all_tokens_listed_the_answer_is_that_of_the_local_model(eta: float
     assert (answer.text, answer.radius) == (expected.text, expected.radius)
     assert answer.evidence["tokens"] == expected.evidence["tokens"]
     assert answer.evidence["gaps"] == pytest.approx(expected.evidence["gaps"], abs=1e-4)
-    assert [(g.status, g.response) for g in answer.groups] == [(g.status, g.response) for g in expected.groups]
+    assert [(g.status, g.response) for g in answer.sources] == [(g.status, g.response) for g in expected.sources]
 
 
 @pytest.mark.parametrize("count", [1, 3, 20])
@@ -109,7 +109,7 @@ def test_the_bundled_reader_answers_on_a_server_as_it_does_here(by_id: bool) -> 
         answer = DecodingAggregation(far).answer(QUESTION, PASSAGES)
         far.close()
     assert (answer.text, answer.radius) == (expected.text, expected.radius)
-    assert [g.status for g in answer.groups] == [g.status for g in expected.groups]
+    assert [g.status for g in answer.sources] == [g.status for g in expected.sources]
 
 
 def test_half_precision_widens_the_intervals_and_not_the_radius_of_what_is_clear() -> None:
@@ -124,7 +124,7 @@ def test_half_precision_widens_the_intervals_and_not_the_radius_of_what_is_clear
         far = RemoteDecodingModel("m", server.url, tokenizer=reader_parts()[1], chat=False)
         answer = DecodingAggregation(far, eta=0).answer(query, passages)
         far.close()
-    assert [g.error for g in answer.groups] == [None] * len(passages)
+    assert [g.error for g in answer.sources] == [None] * len(passages)
     assert answer.radius >= 1
     assert answer.text == expected.text
     assert answer.radius <= expected.radius
@@ -198,7 +198,7 @@ def test_no_attack_within_the_radius_of_an_interval_changes_the_token_whatever_t
 # --- hostile and lesser servers
 
 
-def _first_group_only(change: Any) -> Meddle:
+def _first_source_only(change: Any) -> Meddle:
     """Meddle with the replies about the passage that speaks of Bo Ek."""
 
     def meddle(request: dict[str, Any], top: dict[str, float]) -> dict[str, Any] | Reply | None:
@@ -230,18 +230,18 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("how", HOSTILE)
-def test_replies_that_cannot_be_probabilities_fail_their_group_and_never_count(how: str) -> None:
+def test_replies_that_cannot_be_probabilities_fail_their_source_and_never_count(how: str) -> None:
     change, said = HOSTILE[how]
-    with served(top_logprobs=20, meddle=_first_group_only(change)) as (_, model):
+    with served(top_logprobs=20, meddle=_first_source_only(change)) as (_, model):
         answer = answered(model)
-    assert answer.groups[-1].status == "failed"
-    assert said in (answer.groups[-1].error or "")
-    assert [g.status for g in answer.groups[:-1]].count("failed") == 0
+    assert answer.sources[-1].status == "failed"
+    assert said in (answer.sources[-1].error or "")
+    assert [g.status for g in answer.sources[:-1]].count("failed") == 0
     assert answer.evidence["answering"] == len(PASSAGES) - 1
     assert answer.radius < len(PASSAGES) - 1
 
 
-def test_a_group_that_fails_in_mid_answer_says_nothing_from_then_on() -> None:
+def test_a_source_that_fails_in_mid_answer_says_nothing_from_then_on() -> None:
     length = 0
 
     def meddle(request: dict[str, Any], top: dict[str, float]) -> Reply | None:
@@ -253,8 +253,8 @@ def test_a_group_that_fails_in_mid_answer_says_nothing_from_then_on() -> None:
 
     with served(top_logprobs=400, meddle=meddle) as (_, model):
         answer = answered(model, gamma=1.0)
-    assert answer.groups[-1].status == "failed"
-    assert "out of order" in (answer.groups[-1].error or "")
+    assert answer.sources[-1].status == "failed"
+    assert "out of order" in (answer.sources[-1].error or "")
     assert answer.text
 
 

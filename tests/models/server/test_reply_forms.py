@@ -94,7 +94,7 @@ def test_all_calls_are_counted(streamed: bool) -> None:
     with LoopbackServer(lambda prompt: Reply("Anna Lind", usage=USAGE)) as server:
         answer = answered(server, streamed=streamed)
     assert answer.spending.total == Usage(360, 256, 120, 80)
-    assert [g.usage for g in answer.groups] == [Usage(90, 64, 30, 20)] * 3
+    assert [g.usage for g in answer.sources] == [Usage(90, 64, 30, 20)] * 3
     asked = [r for r in server.requests if r.get("stream")]
     assert [r["stream_options"] for r in asked] == [{"include_usage": True}] * streamed
     assert not any("stream_options" in r for r in server.requests if not r.get("stream"))
