@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 SourceStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "copy", "not_asked", "cut"]
 STATUSES: tuple[SourceStatus, ...] = get_args(SourceStatus)
 
-SCHEMA = "robustrag/answer/2"
-ASK_SCHEMA = "robustrag/ask/2"
+SCHEMA = "robustrag/answer/3"
+ASK_SCHEMA = "robustrag/ask/3"
 ANSWERING: tuple[SourceStatus, ...] = ("supports", "variant", "differs", "unsure")  # statuses of sources that answer
 _MOST_SHOWN = 10  # dissenting answers in `explain()`
 _MOST_LINES = 60  # of an answer

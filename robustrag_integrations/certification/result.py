@@ -11,7 +11,7 @@ from robustrag_integrations._util.json_values import plain
 from robustrag_integrations._util.words import count_of, standing_in_words
 from robustrag_integrations.certification.cases import AttackMode
 
-SCHEMA = "robustrag/certification/2"
+SCHEMA = "robustrag/certification/3"
 
 
 @dataclass(frozen=True)

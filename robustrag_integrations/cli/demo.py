@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
     told = summary(outcomes, attacks)
     if args.json:
         show_json({
-            "schema": "robustrag/demo/2",
+            "schema": "robustrag/demo/3",
             "model": model.description,
             "question": case.question,
             "answer": right,

@@ -19,7 +19,7 @@ from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 
-SCHEMA = "robustrag/settings/2"
+SCHEMA = "robustrag/settings/3"
 
 
 class SettingsError(RobustRAGError, ValueError):

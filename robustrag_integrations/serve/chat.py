@@ -22,7 +22,7 @@ from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.serve.endpoint import Limits, RequestError
 
-SCHEMA = "robustrag/serve/2"
+SCHEMA = "robustrag/serve/3"
 # About the account, the bill or the cache of a provider; the answer is the same.
 IGNORED = frozenset({
     "metadata", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",

@@ -68,7 +68,7 @@ def test_a_result_is_json_and_shows_hostile_text_harmlessly() -> None:
     defense = keyword(lambda t: "paris", lambda p: "paris\x1b[31m\u202e")
     found = defense.certify("q", PASSAGES, "paris", metric=graded)
     restored = json.loads(json.dumps(found.to_dict()))
-    assert restored["schema"] == "robustrag/certification/2"
+    assert restored["schema"] == "robustrag/certification/3"
     assert restored["tau"] == found.tau
     assert restored["responses"][0]["cause"].startswith("retained:")
     shown = found.explain()

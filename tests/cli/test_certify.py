@@ -54,7 +54,7 @@ def test_output_is_kept_and_gone_on_from(data, tmp_path, capsys, model) -> None:
     assert "1 of 2 rows are in" in captured.err
     assert len(model.asked) < 2 * asked
     header, *rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert header["schema"] == "robustrag/eval-run/2"
+    assert header["schema"] == "robustrag/eval-run/3"
     assert [row["certificates"][0]["query"] for row in rows] == ["Where?", "Who?"]
     asked = len(model.asked)
     assert main(command) == 0

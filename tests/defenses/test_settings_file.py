@@ -14,7 +14,7 @@ from robustrag_integrations.defenses.settings_file import SavedSettings, Setting
 
 GOOD = """\
 # chosen by hand
-schema: robustrag/settings/2
+schema: robustrag/settings/3
 method: keyword
 task: short_answer
 settings:

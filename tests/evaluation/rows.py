@@ -12,7 +12,7 @@ PIA = {"name": "pia", "rank": "first", "corruption_size": 1, "seed": 0}
 def row(number: int, **change: Any) -> dict[str, Any]:
     """A clean row of keyword aggregation with a right answer, changed in parts."""
     made: dict[str, Any] = {
-        "schema": "robustrag/eval/2",
+        "schema": "robustrag/eval/3",
         "key": f"{change.get('setup', 'keyword')} {change.get('attack')} {number}",
         "dataset": "demo",
         "task": "short_answer",

@@ -20,7 +20,7 @@ from robustrag_integrations.grouping.passages import Passage
 from tests.helpers.scripted import ScriptedDecodingModel, ScriptedModel
 
 PEOPLE = ("Ada Stone", "Ben Carver", "Cleo Marsh", "Dan Holt", "Eva Lund")
-HEADER = {"schema": "robustrag/eval-run/2", "config": {"datasets": ["mills"]}, "version": "0.1.0"}
+HEADER = {"schema": "robustrag/eval-run/3", "config": {"datasets": ["mills"]}, "version": "0.1.0"}
 
 
 def questions(count: int) -> list[EvalQuestion]:

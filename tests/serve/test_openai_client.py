@@ -41,7 +41,7 @@ def test_an_answer_comes_with_its_report_and_the_tokens_of_all_its_calls(address
     assert done.choices[0].message.content == "Anna Lind"
     assert done.choices[0].finish_reason == "stop"
     report = done.robustrag
-    assert (report["schema"], report["radius"], report["abstained"]) == ("robustrag/serve/2", 2, False)
+    assert (report["schema"], report["radius"], report["abstained"]) == ("robustrag/serve/3", 2, False)
     assert len(report["answer"]["sources"]) == len(TEXTS)
     assert {c["origins"][0] for c in report["citations"]} == {f"site-{n}.example" for n in range(5)}
     calls = report["answer"]["spending"]["calls"]

@@ -20,8 +20,8 @@ from robustrag_integrations.evaluation.data.datasets import BadRow, json_lines
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores
 
-ROW_SCHEMA = "robustrag/eval/2"
-HEADER_SCHEMA = "robustrag/eval-run/2"
+ROW_SCHEMA = "robustrag/eval/3"
+HEADER_SCHEMA = "robustrag/eval-run/3"
 LARGEST = 1e15  # a larger number is no count, score or time of ours, and formatting it may fail
 _LONGEST_LINE = 64 * 1024 * 1024  # bytes
 

@@ -46,7 +46,7 @@ class Interrupting:
 def test_a_row_says_all_there_is_to_say(config, output) -> None:
     done = evaluate(config(), output=output)
     header, *rows = rows_in(output)
-    assert header["schema"] == "robustrag/eval-run/2"
+    assert header["schema"] == "robustrag/eval-run/3"
     assert header["config"]["methods"] == ["vanilla", "voting"]
     assert rows == list(done.rows)
     voted = next(r for r in rows if r["method"] == "voting" and r["attack"]["name"] == "none")

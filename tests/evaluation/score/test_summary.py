@@ -9,7 +9,7 @@ from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.tables import summary_table
 from tests.evaluation.rows import PIA, certificate, failed, row
 
-HEADER = {"schema": "robustrag/eval-run/2", "config": {}, "versions": {}}
+HEADER = {"schema": "robustrag/eval-run/3", "config": {}, "versions": {}}
 
 
 def test_one_line_per_setup_and_attack_in_the_order_of_the_rows() -> None:

@@ -51,7 +51,7 @@ class _Page(InertPage):
 def reports(source: Source) -> None:
     """Nothing in a run's file becomes markup; what is not a row is left out, and the page says so."""
     rows = [json.dumps(a_stained_row(source, n)) for n in range(source.below(3))]
-    rows += source.some(lambda: json_line(source, {"schema": "robustrag/eval/2", "key": "a", "answer": {}}), 1)
+    rows += source.some(lambda: json_line(source, {"schema": "robustrag/eval/3", "key": "a", "answer": {}}), 1)
     header = json.dumps(HEADER) if source.chance(2) else json_line(source, {**HEADER, "config": {"a": text(source, 2)}})
     path = scratch() / "run.jsonl"
     whole = "".join(line + "\n" for line in [header, *rows]).encode("utf-8", "surrogatepass")
