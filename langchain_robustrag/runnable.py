@@ -369,20 +369,16 @@ class RobustDocuments(OneRun[Any]):
         if self.final_llm is not None or self.structured is not None:
             writer = self.llm if self.final_llm is None else self.final_llm
             model = TwoModels(model, self._bound(writer, None, config, run_manager, self.structured))
-        known = PlanInput(
+        known = PlanInput.of(
+            model,
             question,
-            (),
-            inputs.get("choices", self.choices) if "choices" in self._asked[0][1] else None,
             self.rules,
-            (
+            choices=inputs.get("choices", self.choices) if "choices" in self._asked[0][1] else None,
+            caveats=(
                 *self._format_caveats,
                 *conversation_caveats(given, shown, self.prompt),
                 *unisolated_documents(shown, name),
             ),
-            getattr(model, "codec", None),
-            lambda: model.warnings,
-            repeats=lambda: model.repeats,
-            limit=getattr(model, "limit", None),
             accept_sampling=self.calls.accept_sampling,
             markers=self.citation_markers,
             for_prompt=self.reader == "model",

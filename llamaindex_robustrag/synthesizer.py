@@ -202,7 +202,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._local = local_model_of(self._llm) if self._method.needs_probabilities else None
         self._converse(())
         doubt = "" if self._calls.accept_sampling else self._model.repeats.caveat
-        for warning in filter(None, (*self._caveats(), doubt)):
+        for warning in filter(None, (*self._model.warnings, *self._caveats(), doubt)):
             _log.warning("%s", warning)
 
     def __repr__(self) -> str:
@@ -369,16 +369,12 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         asked = settings.prompts.isolated
         reads = settings.request and self._output_cls is None and not self._has_format()
         wants_json = bool(reads) and isinstance(asked, UserTemplate) and shows_json(asked.literal)
-        known = PlanInput(
+        known = PlanInput.of(
+            self._model,
             query,
-            (),
-            choices if choices is not None else self._choices,
             self._rules,
-            (JSON_CAVEAT.format("output_cls="),) if wants_json else (),
-            self._local.codec if self._local is not None else None,
-            self._caveats,
-            repeats=lambda: self._model.repeats,
-            limit=getattr(self._model, "limit", None),
+            choices=choices if choices is not None else self._choices,
+            caveats=(*([JSON_CAVEAT.format("output_cls=")] if wants_json else []), *self._caveats()),
             accept_sampling=self._calls.accept_sampling,
             markers=self._markers,
             for_prompt=self._reader == "model",
@@ -464,7 +460,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             return found
         unread = {"system_prompt": self._llm.system_prompt, "conversation so far": self._conversation}
         left_out = (f"decoding aggregation does not read the {name}" for name, given in unread.items() if given)
-        return (*self._local.warnings, *left_out, *found)
+        return (*left_out, *found)
 
     @contextmanager
     def _synthesis(

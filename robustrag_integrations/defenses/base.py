@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 
 from robustrag_integrations._util.checks import check_flag, refuse_unknown
 from robustrag_integrations._util.settings import settings_in
@@ -22,13 +23,14 @@ from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.metrics import Metric, contains_answer, metric_name, references_of
+from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.registry import METHODS, Method, described
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike, load_settings
 from robustrag_integrations.defenses.trust import Others, certificate_of_trust, trust_first
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import Passage, Source, as_passages
-from robustrag_integrations.grouping.votes import VOTES, VoteRules
+from robustrag_integrations.grouping.votes import RULES, VOTES, VoteRules
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import (
@@ -44,6 +46,11 @@ from robustrag_integrations.plans.drivers import (
 from robustrag_integrations.plans.finish import Draft, MethodTerms, answered
 from robustrag_integrations.plans.requests import Plan, Steps
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from robustrag_integrations.defenses.options import CertifyOptions
+
 Passages: TypeAlias = Iterable[str | Passage]
 Choices: TypeAlias = Sequence[str] | None
 References: TypeAlias = str | Sequence[str]
@@ -54,7 +61,7 @@ _SHARED = """\
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.
-        rules: the rules of voting, the fields of `VoteRules`."""
+        votes: the rules of voting, `VoteRules(...)`; or its fields by name."""
 
 
 class Defense(ABC):
@@ -67,6 +74,7 @@ class Defense(ABC):
         decides_early: True if it can prove an answer before all sources have said something.
     """
 
+    __signature__: ClassVar[Signature]
     method: ClassVar[Method]
     settings_type: ClassVar[type[MethodSettings]]
     promise: ClassVar[Promise | None] = None
@@ -76,20 +84,21 @@ class Defense(ABC):
     settings: Any  # of `settings_type`
 
     def __init_subclass__(cls) -> None:
-        """Find the method, and name what all methods take, and its settings, in the class's docstring."""
+        """Find the method; name what all methods take, and its settings, in the docstring and the signature."""
         if "settings_type" in vars(cls):
             if "method" not in vars(cls):
                 cls.method = cls.settings_type.method
             own = described(settings_in(cls.settings_type), " " * 12)
             cls.__doc__ = (cls.__doc__ or "").replace(_OPTIONS, f"{_SHARED}\n{_OPTIONS}\n{own}")
+            cls.__signature__ = _signature(cls)
 
     def __init__(self, **given: Any) -> None:
         self.accept_sampling = given.pop("accept_sampling", False)
         check_flag(accept_sampling=self.accept_sampling)
-        saved = given.pop("settings", None)
-        known = [*VOTES, "task", "prompts", *(s.name for s in settings_in(self.settings_type))]
+        saved, votes = given.pop("settings", None), given.pop("votes", None)
+        known = [*VOTES, "votes", "task", "prompts", *(s.name for s in settings_in(self.settings_type))]
         refuse_unknown(given, known, type(self).__name__)
-        chosen = Arguments.of(given, method=self.method.name, settings=saved)
+        chosen = Arguments.of(given, method=self.method.name, votes=votes, settings=saved)
         self.rules = chosen.rules
         self.check_rules(self.rules)
         self.settings = self.settings_of(**chosen.options)
@@ -119,17 +128,8 @@ class Defense(ABC):
         return self.trusted_plan(self._inputs(query, shelf_of(trusted), choices), self.settings, Others(found))
 
     def _inputs(self, query: str, sources: tuple[Source, ...], choices: Choices) -> PlanInput:
-        return PlanInput(
-            query,
-            sources,
-            choices,
-            self.rules,
-            codec=getattr(self.model, "codec", None),
-            model_caveats=lambda: getattr(self.model, "warnings", ()),
-            repeats=lambda: self.model.repeats,
-            limit=getattr(self.model, "limit", None),
-            accept_sampling=self.accept_sampling,
-        )
+        given = {"sources": sources, "choices": choices, "accept_sampling": self.accept_sampling}
+        return PlanInput.of(self.model, query, self.rules, **given)
 
     def answer(
         self, query: str, passages: Passages, *, trusted: Passages | None = None, choices: Choices = None
@@ -178,6 +178,30 @@ class Defense(ABC):
         plan = self.plan(query, passages, trusted=trusted, choices=choices)
         return AsyncAnswerStream(astream(plan, self._performer()))
 
+    @overload
+    def certify(
+        self,
+        query: str,
+        passages: Passages,
+        reference: References,
+        *,
+        trusted: Passages | None = None,
+        corruption_size: int = 1,
+        **options: Unpack[CertifyOptions],
+    ) -> Certification: ...
+
+    @overload
+    def certify(
+        self,
+        query: str,
+        passages: Passages,
+        reference: References,
+        *,
+        trusted: Passages | None = None,
+        corruption_size: Sequence[int],
+        **options: Unpack[CertifyOptions],
+    ) -> tuple[Certification, ...]: ...
+
     def certify(
         self,
         query: str,
@@ -186,8 +210,8 @@ class Defense(ABC):
         *,
         trusted: Passages | None = None,
         corruption_size: Sizes = 1,
-        **options: Any,
-    ) -> Any:
+        **options: Unpack[CertifyOptions],
+    ) -> Certification | tuple[Certification, ...]:
         """Certify a question: whatever a bounded attacker writes, its answer scores at least `.tau`.
 
         Args:
@@ -210,6 +234,30 @@ class Defense(ABC):
         found = self._certification(query, passages, reference, corruption_size, trusted=trusted, **options).run()
         return found[0] if _is_one(corruption_size) else found
 
+    @overload
+    async def acertify(
+        self,
+        query: str,
+        passages: Passages,
+        reference: References,
+        *,
+        trusted: Passages | None = None,
+        corruption_size: int = 1,
+        **options: Unpack[CertifyOptions],
+    ) -> Certification: ...
+
+    @overload
+    async def acertify(
+        self,
+        query: str,
+        passages: Passages,
+        reference: References,
+        *,
+        trusted: Passages | None = None,
+        corruption_size: Sequence[int],
+        **options: Unpack[CertifyOptions],
+    ) -> tuple[Certification, ...]: ...
+
     async def acertify(
         self,
         query: str,
@@ -218,8 +266,8 @@ class Defense(ABC):
         *,
         trusted: Passages | None = None,
         corruption_size: Sizes = 1,
-        **options: Any,
-    ) -> Any:
+        **options: Unpack[CertifyOptions],
+    ) -> Certification | tuple[Certification, ...]:
         """`certify` without blocking the event loop."""
         found = await self._certification(
             query, passages, reference, corruption_size, trusted=trusted, **options
@@ -319,6 +367,22 @@ def shelf_of(trusted: Passages) -> tuple[Source, ...]:
     """Return trusted passages as one source, which is read together; none where none was found."""
     passages = as_passages(trusted, "trusted")
     return (Source(0, passages, ranks=tuple(range(len(passages)))),) if passages else ()
+
+
+def _signature(defense: type[Defense]) -> Signature:
+    """Return the constructor's signature: its own parameters, the settings and the rules of voting, with defaults."""
+    own = [p for p in signature(defense.__init__).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    types = {f.name: f.type for f in (*fields(defense.settings_type), *fields(VoteRules))}
+    types |= {"votes": "VoteRules | None", "settings": "SettingsLike | None", "accept_sampling": "bool"}
+    defaults = {"task": None, "prompts": None, **{s.name: s.default for s in settings_in(defense.settings_type)}}
+    if defense.isolates:
+        defaults |= {"votes": None, **{name: RULES[name].default for name in VOTES}, "settings": None}
+        defaults["accept_sampling"] = False
+    named = (
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
+        for name, default in defaults.items()
+    )
+    return Signature([*own[1:], *named])
 
 
 def _is_one(corruption_size: object) -> bool:

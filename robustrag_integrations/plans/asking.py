@@ -53,7 +53,7 @@ class PlanInput:
     """
 
     query: str
-    sources: tuple[Source, ...]
+    sources: tuple[Source, ...] = ()
     choices: Sequence[str] | None = None
     rules: VoteRules = field(default_factory=VoteRules)
     caveats: tuple[str, ...] = ()
@@ -67,6 +67,19 @@ class PlanInput:
     abstention: str | None = None
     conversation: bool = False
     objects: bool = False
+
+    @classmethod
+    def of(cls, model: Any, query: str, rules: VoteRules, **given: Any) -> PlanInput:
+        """Return the input of a question that this model is asked; `given` are the other fields."""
+        return cls(
+            query,
+            rules=rules,
+            codec=getattr(model, "codec", None),
+            model_caveats=lambda: getattr(model, "warnings", ()),
+            repeats=lambda: model.repeats,
+            limit=getattr(model, "limit", None),
+            **given,
+        )
 
     def answer(self, text: str | None, *, abstained: bool | None = None, **found: Any) -> RobustAnswer:
         """Build a method's answer: an abstention where there is no text. `finish` adds what all methods share."""

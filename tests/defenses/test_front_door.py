@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import typing
 from typing import Any
 
 import pytest
@@ -15,7 +17,9 @@ from robustrag_integrations import (
     VanillaRAG,
     isolate,
 )
+from robustrag_integrations._util.settings import settings_in
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
+from robustrag_integrations.defenses.options import ConsensusOptions, DecodingOptions, KeywordOptions, VotingOptions
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.text.prompts import Exemplar, PromptTemplate, prompts_for
 from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel, split
@@ -227,3 +231,19 @@ def test_an_argument_that_a_method_does_not_have_is_named_with_the_nearest(metho
         TypeError, match=rf"unknown argument 'xyz'; {method.__name__} takes .*passages_per_source, .*quorum"
     ):
         method(CallableModel(str), xyz=1)
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        (ConsensusAggregation, ConsensusOptions),
+        (KeywordAggregation, KeywordOptions),
+        (MajorityVoting, VotingOptions),
+        (DecodingAggregation, DecodingOptions),
+    ],
+)
+def test_a_signature_and_its_types_name_every_argument_with_the_settings_default(method: Any, options: Any) -> None:
+    shown = inspect.signature(method).parameters
+    assert shown.keys() - {"model", "final_model"} == typing.get_type_hints(options).keys()
+    for setting in settings_in(method.settings_type):
+        assert shown[setting.name].default == setting.default

@@ -20,7 +20,7 @@ PROGRAMS = sorted((Path(__file__).parent / "user_programs").glob("*.py"))
 
 @pytest.mark.timeout(1800)
 def test_a_users_program_is_typed(tmp_path: Path) -> None:
-    assert len(PROGRAMS) == 2
+    assert len(PROGRAMS) == 3
     for program in PROGRAMS:
         shutil.copy(program, tmp_path)
     done = subprocess.run(

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from robustrag_integrations.counting.plurality import Count, Rule
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.consensus.lists import list_certification_plan, list_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
+from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_sources, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
@@ -45,6 +46,11 @@ from robustrag_integrations.replies.keys import verdict_of
 from robustrag_integrations.replies.reading import fitting_task
 from robustrag_integrations.text.languages import language_of, stop_words
 from robustrag_integrations.text.prompts import ABSTENTION, Task
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from robustrag_integrations.defenses.options import ConsensusOptions
 
 _MOST_COUNTS = 200  # of answers in the evidence; a hostile set of sources may give many
 _LONGEST_SOLE = 10_000  # characters of a sole source's answer that are shown
@@ -318,6 +324,9 @@ class ConsensusAggregation(TextDefense):
     settings_type = ConsensusSettings
     settings: ConsensusSettings
     promise = Promise("the answer of this run")
+
+    def __init__(self, model: TextModel, **given: Unpack[ConsensusOptions]) -> None:
+        super().__init__(model, **given)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:

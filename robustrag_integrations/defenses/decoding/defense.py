@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun
@@ -18,6 +18,11 @@ from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.drivers import DecodingPerformer
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from robustrag_integrations.defenses.options import DecodingOptions
 
 
 class DecodingAggregation(Defense):
@@ -50,7 +55,7 @@ class DecodingAggregation(Defense):
         given="given the probabilities of the other sources",
     )
 
-    def __init__(self, model: DecodingModel, **given: Any) -> None:
+    def __init__(self, model: DecodingModel, **given: Unpack[DecodingOptions]) -> None:
         super().__init__(**given)
         if not isinstance(model, DecodingModel):
             raise TypeError(

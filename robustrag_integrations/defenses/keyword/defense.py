@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +36,11 @@ from robustrag_integrations.plans.requests import Ask, Steps
 from robustrag_integrations.replies.conflicts import contradict
 from robustrag_integrations.replies.reading import final_answer
 from robustrag_integrations.text.prompts import ABSTENTION
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from robustrag_integrations.defenses.options import KeywordOptions
 
 _MOST_COUNTS = 200  # keywords in a report; a hostile reply may hold tens of thousands
 _MOST_KEYWORDS = 50  # of one source
@@ -336,7 +341,9 @@ class KeywordAggregation(TextDefense):
         scope="final_prompt",
     )
 
-    def __init__(self, model: TextModel, *, final_model: TextModel | None = None, **given: Any) -> None:
+    def __init__(
+        self, model: TextModel, *, final_model: TextModel | None = None, **given: Unpack[KeywordOptions]
+    ) -> None:
         super().__init__(model if final_model is None else TwoModels(model, final_model), **given)
 
     plan_of = staticmethod(keyword_plan)

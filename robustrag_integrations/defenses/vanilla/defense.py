@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import VANILLA, Method
@@ -22,6 +22,11 @@ from robustrag_integrations.text.prompts import (
     PromptSet,
     PromptTemplate,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from robustrag_integrations.defenses.options import VanillaOptions
 
 
 def vanilla_plan(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
@@ -86,7 +91,7 @@ class VanillaRAG(TextDefense):
     settings_type = VanillaSettings
     settings: VanillaSettings
 
-    def __init__(self, model: TextModel, **given: Any) -> None:
+    def __init__(self, model: TextModel, **given: Unpack[VanillaOptions]) -> None:
         VANILLA.check_names(given, ("task", "prompts"))
         super().__init__(model, group_by="passage", **given)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
@@ -27,11 +27,16 @@ from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import ChoiceSettings, SourceSettings
 from robustrag_integrations.defenses.voting.options import is_unclear, parse_option, shown_options
 from robustrag_integrations.grouping.passages import Source
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.plans.asking import Heard, PlanInput, Reading, ask_sources, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from robustrag_integrations.defenses.options import VotingOptions
 
 RULE = Rule(min_support=1)
 """One vote is enough for an option; a tie is none."""
@@ -165,6 +170,9 @@ class MajorityVoting(TextDefense):
     settings_type = VotingSettings
     settings: VotingSettings
     promise = Promise("the option that won this run")
+
+    def __init__(self, model: TextModel, **given: Unpack[VotingOptions]) -> None:
+        super().__init__(model, **given)
 
     plan_of = staticmethod(voting_plan)
 
