@@ -19,7 +19,7 @@ def with_passages(rows: list[dict], documents: str) -> list[dict]:
     library = Library(BM25Index(split(read_documents([documents]).documents)), top_k=FOUND)
     found = [library.search(row["question"])[:FOUND] for row in rows]
     return [
-        {**row, "passages": [{"source": p.source, "text": p.text} for p in passages]}
+        {**row, "passages": [{"source": p.origin, "text": p.text} for p in passages]}
         for row, passages in zip(rows, found, strict=True)
     ]
 

@@ -85,7 +85,7 @@ def main() -> None:
     done = {row["id"] for row in map(json.loads, lines)}
     for row, there in questions():
         found = index.search(row["question"], FOUND)
-        if row["id"] in done or (there and not {p.source for p in found} & set(row["files"])):
+        if row["id"] in done or (there and not {p.origin for p in found} & set(row["files"])):
             continue
         context = "\n\n".join(p.text for p in found)
         asked = prompts(context, row["question"])

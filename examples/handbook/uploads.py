@@ -59,7 +59,7 @@ class Shelves:
     def __init__(self, found: int = FOUND) -> None:
         self._found = found
         self._handbook, self._uploads = (
-            [Document(d.text, d.id, f"{folder}/{d.source}") for d in read_documents([str(HERE / folder)]).documents]
+            [Document(d.text, d.id, f"{folder}/{d.origin}") for d in read_documents([str(HERE / folder)]).documents]
             for folder in ("documents", "uploads")
         )
         self._index = BM25Index(split(self._handbook))

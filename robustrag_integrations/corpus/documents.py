@@ -31,7 +31,7 @@ class Document:
     Attributes:
         text: all of it, in valid Unicode.
         id: a label, for reports.
-        source: its author, as far as is known: the file, or a JSONL row's `source`; None where another entry of its
+        origin: its author, as far as is known: the file, or a JSONL row's `source`; None where another entry of its
             metadata names its origin.
         metadata: the other entries of a JSONL row; of any other file its name, as `file_path`.
         origin_entry: as for a `Passage`.
@@ -39,7 +39,7 @@ class Document:
 
     text: str
     id: str
-    source: str | None
+    origin: str | None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     origin_entry: str = "source"
 
@@ -78,12 +78,12 @@ def _passages(document: Document, splitter: Any, chunk_size: int) -> list[Passag
     whole = document.text.strip()
     if not whole:
         return []
-    origin: dict[str, Any] = {name: getattr(document, name) for name in ("source", "metadata", "origin_entry")}
+    named: dict[str, Any] = {name: getattr(document, name) for name in ("origin", "metadata", "origin_entry")}
     if len(whole) <= chunk_size:
-        return [Passage(whole, id=document.id, **origin)]
+        return [Passage(whole, id=document.id, **named)]
     # The splitter cuts a word that is too long letter by letter, which is slow; it is cut here first. Blocks bound the
     # splitter's memory.
     cut = re.sub(rf"\S{{{chunk_size - 1}}}(?=\S)", r"\g<0> ", whole)
     blocks = [cut[i : i + _BLOCK] for i in range(0, len(cut), _BLOCK)]
     chunks = [chunk for block in blocks for chunk in splitter.split_text(block)]
-    return [Passage(chunk, id=f"{document.id}#{n}", **origin) for n, chunk in enumerate(chunks, start=1)]
+    return [Passage(chunk, id=f"{document.id}#{n}", **named) for n, chunk in enumerate(chunks, start=1)]

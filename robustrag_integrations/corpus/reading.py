@@ -368,7 +368,7 @@ def _document(row: dict[str, Any], number: int, file: _File) -> Document:
     identity = f"{file.name}:{number}" if given is None or isinstance(given, float) else str(given)
     # A row that names no origin belongs to the file: leaving it out must not gain a vote.
     source = row.pop("source", None) or (None if names_in(row) else file.name)
-    return Document(text, id=identity, source=source, metadata=row)
+    return Document(text, id=identity, origin=source, metadata=row)
 
 
 def _unknown(path: str) -> str:

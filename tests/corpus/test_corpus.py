@@ -50,7 +50,7 @@ def test_a_file_is_the_source_of_its_text_and_of_rows_that_name_none(tmp_path: P
         {"text": "c", "id": 7},
     )
     documents = read_documents([str(path)]).documents
-    assert [(d.source, d.id) for d in documents] == [
+    assert [(d.origin, d.id) for d in documents] == [
         ("Gazette", "x"),
         ("d.jsonl", "d.jsonl:2"),
         ("d.jsonl", "7"),
@@ -84,7 +84,7 @@ def test_half_a_surrogate_pair_in_json_becomes_a_replacement_character(tmp_path:
     path = tmp_path / "d.jsonl"
     path.write_text('{"text": "a\\ud83d b \\ud83d\\ude00", "source": "\\udc00"}')
     [document] = read_documents([str(path)]).documents
-    assert (document.text, document.source) == ("a\ufffd b \U0001f600", "\ufffd")
+    assert (document.text, document.origin) == ("a\ufffd b \U0001f600", "\ufffd")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_documents_are_named_by_their_path_below_what_they_have_in_common(tmp_pa
         (tmp_path / name).write_text("x")
     together = read_documents([str(tmp_path / "notes"), str(tmp_path / "b.txt")]).documents
     assert [d.id for d in together] == ["notes/a.txt", "notes/old/a.txt", "b.txt"]
-    assert [d.source for d in read_documents([str(tmp_path / "notes")]).documents] == ["a.txt", "old/a.txt"]
+    assert [d.origin for d in read_documents([str(tmp_path / "notes")]).documents] == ["a.txt", "old/a.txt"]
 
 
 # Splitting
@@ -258,7 +258,7 @@ def test_files_of_a_folder_that_are_not_read_are_named_with_the_reason(tmp_path:
     (tmp_path / ".hidden").write_text("text")
     monkeypatch.setitem(sys.modules, "docx", None)
     found = read_documents([str(tmp_path)])
-    assert [d.source for d in found.documents if d.text.strip()] == ["a.txt"]
+    assert [d.origin for d in found.documents if d.text.strip()] == ["a.txt"]
     reasons = {Path(s.path).name: s.reason.removeprefix(f"{tmp_path}/") for s in found.skipped}
     assert "f.docx: reading DOCX files needs docx: pip install 'robustrag-integrations[cli]" in reasons.pop("f.docx")
     assert reasons == {

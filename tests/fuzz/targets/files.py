@@ -34,9 +34,9 @@ def _read(path: Path) -> list[Document]:
         assert_harmless_on_a_terminal(said, lines=False)
         return []
     for document in documents:
-        for shown in (document.text, document.id, document.source):
+        for shown in (document.text, document.id, document.origin):
             assert_valid_unicode(shown)
-        assert document.source
+        assert document.origin
     return documents
 
 
