@@ -19,9 +19,9 @@ from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
 from robustrag_integrations._util.checks import check_flag, refuse_misspelt
 from robustrag_integrations.answers.answer import Reader, checked_reader
+from robustrag_integrations.defenses.arguments import Arguments
 from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
-from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.votes import RULES, VoteRules
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 class RobustOptions(MethodOptions, total=False):
     """The keyword arguments that every factory takes; `create_robust_documents_chain` describes and checks them."""
 
-    settings: SettingsLike | None
     method: MethodName | None
     group_by: GroupBy | None
     votes: VoteRules | None
@@ -56,7 +55,6 @@ def create_robust_documents_chain(
     llm: AnyModel,
     prompt: BasePromptTemplate[Any] | None = None,
     *,
-    settings: SettingsLike | None = None,
     method: MethodName | None = None,
     group_by: GroupBy | None = None,
     votes: VoteRules | None = None,
@@ -89,7 +87,6 @@ def create_robust_documents_chain(
             short answer; keyword aggregation asks it once more, with what was agreed on in the place of the
             documents. About trusted documents it is asked as it is, behind one sentence (`silence_request`). None for
             the project's own.
-        settings: a settings file, or what `load_settings` gives, for what is not given here.
         method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
             long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None: the
             first of these that does the task and takes what is given here.
@@ -149,10 +146,10 @@ def create_robust_documents_chain(
         "output_schema": output_schema,
     }
     others = [name for name, value in besides.items() if value is not None]
-    chosen = Arguments.of({**options, "group_by": group_by}, method=method, votes=votes, settings=settings)
-    entry = method_for(chosen.method, chosen.options, others)
-    taken = ["task", "keyword_prompt"] if "keyword" in entry.prompts else ["task"]
-    taken += ["final_llm", "output_schema"] if entry.asks_once_more else []
+    chosen = Arguments.of({**options, "group_by": group_by}, votes)
+    entry = method_for(method, chosen.options, others)
+    taken = ["task", "keyword_prompt"] if entry.final_prompt == "keyword" else ["task"]
+    taken += ["final_llm", "output_schema"] if entry.final_prompt else []
     taken += ["choices"] if entry.takes_choices else []
     names = [*chosen.options, *(name for name in options if name not in RULES), *others]
     instead = {name: f"write calls=CallOptions({name}=...)" for name in ("max_concurrency", "timeout", "attempts")}

@@ -467,7 +467,7 @@ class RobustDocuments(OneRun[Any]):
         trusted = filled(self.trusted_prompt, name, "{context}", asks, leads=True)
         changes: dict[str, Any] = {"isolated": filled(self.prompt, name, "{context}", self.request), "trusted": trusted}
         if getattr(settings, "objects", False):
-            changes["wording"] = filled(self.prompt, name, AGREED_CONTEXT)
+            changes["object"] = filled(self.prompt, name, AGREED_CONTEXT)
         if self.keyword_prompt is not None:
             changes["keyword"] = filled(self.keyword_prompt, "keywords", "{keywords}")
         elif self.method == "keyword":

@@ -130,7 +130,7 @@ def with_user_prompt(
     changes: dict[str, Any] = {"isolated": isolated, "phrases": None, "trusted": trusted}
     if request:
         changes["isolated"] = isolated.asking(request)
-        changes["wording"] = _filled(own, llm, AGREED_CONTEXT, "agreed")
+        changes["object"] = _filled(own, llm, AGREED_CONTEXT, "agreed")
     elif shipped.keyword is not None:
         changes["keyword"] = _filled(own, llm, agreed_context(task), "keywords")
     return replace(shipped, **changes)

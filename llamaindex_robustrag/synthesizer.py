@@ -58,9 +58,9 @@ from llamaindex_robustrag.reports import (
 from robustrag_integrations._util.checks import check_flag, nearest_of, refuse_unknown
 from robustrag_integrations._util.words import conversation_warnings
 from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_reader
+from robustrag_integrations.defenses.arguments import Arguments
 from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
-from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
 from robustrag_integrations.defenses.trust import Others
 from robustrag_integrations.grouping.passages import GroupBy, Source
 from robustrag_integrations.grouping.quotas import few_sources_warning
@@ -92,7 +92,6 @@ class SettingOptions(MethodOptions, total=False):
 class SynthesizerOptions(SettingOptions, total=False):
     """The arguments of `RobustRAGSynthesizer` that engines pass on."""
 
-    settings: SettingsLike | None
     method: MethodName | None
     text_qa_template: BasePromptTemplate | None
     final_llm: LLM | TextModel | None
@@ -116,7 +115,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     Args:
         llm: asked once per source and once at the end; a `LocalModel` of the core will do. None: `Settings.llm`.
-        settings: a settings file, or what `load_settings` gives, for what is not given here.
         method: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: the first of these that does the
             task and takes what is given here.
         streaming: True if `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
@@ -155,7 +153,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self,
         llm: LLM | TextModel | None = None,
         *,
-        settings: SettingsLike | None = None,
         method: MethodName | None = None,
         streaming: bool = False,
         text_qa_template: BasePromptTemplate | None = None,
@@ -177,9 +174,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             llm=_llm_of(llm), prompt_helper=prompt_helper, streaming=streaming, output_cls=_checked_class(output_cls)
         )
         of_method = {"final_llm": final_llm, "output_cls": output_cls, "choices": choices}
-        given = Arguments.of({**options, "group_by": group_by}, method=method, votes=votes, settings=settings)
+        given = Arguments.of({**options, "group_by": group_by}, votes)
         named = [name for name, value in of_method.items() if value is not None]
-        self._method = method_for(given.method, given.options, named)
+        self._method = method_for(method, given.options, named)
         taken = [*signature(RobustRAGSynthesizer.__init__).parameters, *RULES]
         self._method.check_names(given.options, ("task", "prompts"), near=taken)
         self._settings: Any = self._method.load().settings_of(**given.options)
@@ -319,7 +316,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _check_end(self) -> None:
         """Refuse what is for a final call that this method does not make; have one made where the answer needs it."""
-        keywords = "keyword" in self._method.prompts
+        keywords = self._method.final_prompt == "keyword"
         to_object = self._output_cls is not None
         makes_object = self._counts_whole_answers and (to_object or self._has_format())
         if (to_object or self._final_llm is not None) and not (keywords or makes_object):

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from robustrag_integrations.answers.answer import RobustAnswer, SourceReport, TrustedReport
     from robustrag_integrations.answers.usage import Usage
     from robustrag_integrations.certification import Certification
-    from robustrag_integrations.defenses.base import from_settings
     from robustrag_integrations.defenses.consensus.defense import ConsensusAggregation
     from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
     from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
-    from robustrag_integrations.defenses.settings_file import load_settings
     from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
     from robustrag_integrations.defenses.voting.defense import MajorityVoting
     from robustrag_integrations.grouping.passages import Passage, Source, isolate
@@ -73,9 +71,7 @@ __all__ = [
     "VanillaRAG",
     "VoteRules",
     "__version__",
-    "from_settings",
     "isolate",
-    "load_settings",
     "prompts_for",
 ]
 
@@ -87,8 +83,6 @@ _HOMES = {
     "defenses.consensus.defense": ("ConsensusAggregation",),
     "defenses.decoding.defense": ("DecodingAggregation",),
     "defenses.keyword.defense": ("KeywordAggregation",),
-    "defenses.base": ("from_settings",),
-    "defenses.settings_file": ("load_settings",),
     "defenses.vanilla.defense": ("VanillaRAG",),
     "defenses.voting.defense": ("MajorityVoting",),
     "_util.errors": ("ModelError", "QuorumError", "RobustRAGError", "TooFewVotesError", "TrustedError"),

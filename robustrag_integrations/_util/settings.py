@@ -1,4 +1,4 @@
-"""Settings as fields of dataclasses, from which constructors, checks, files, flags and the reference are derived.
+"""Settings as fields of dataclasses, from which constructors, checks, flags and the reference are derived.
 
 `setting` declares a field: its default, its meaning and its bounds; the type of the field says the rest. `settings_in`
 reads them, and `check_settings` checks an object that has them. None stands for the default.
@@ -6,7 +6,6 @@ reads them, and `check_settings` checks an object that has them. None stands for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cache
@@ -34,7 +33,6 @@ class Setting:
     name: str
     kind: type
     values: tuple[str, ...]
-    is_mapping: bool
     default: Any
     help: str
     long_form: Any = None
@@ -48,11 +46,6 @@ class Setting:
     def is_number(self) -> bool:
         """True if its value is a number."""
         return self.kind in (int, float)
-
-    @property
-    def is_plain(self) -> bool:
-        """True if a file, a flag or a page can hold its value: a number, a word, or True and False."""
-        return self.kind is not object or bool(self.values)
 
     @property
     def default_in_words(self) -> str:
@@ -123,11 +116,10 @@ def check_settings(owner: Any, task: str | None = None) -> None:
             object.__setattr__(owner, each.name, of_task)
 
 
-def _read(annotation: Any) -> tuple[type, tuple[str, ...], bool]:
+def _read(annotation: Any) -> tuple[type, tuple[str, ...]]:
     kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     kinds = tuple(kind for kind in kinds if kind is not type(None))
     words = tuple(word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind))
     is_text = kinds == (str,) or (words and len(kinds) == 1)
     kind = next((kind for kind in (float, int, bool) if kind in kinds), str if is_text else object)
-    is_mapping = any(get_origin(kind) is Mapping for kind in kinds)
-    return object if is_mapping else kind, words, is_mapping
+    return kind, words

@@ -20,7 +20,7 @@ def read_yaml(path: str | os.PathLike[str], what: str, error: type[Exception]) -
 
     Time and memory are bounded by the file's size: aliases, merged keys (`<<`), deep nesting and numbers of any length
     are refused, so what comes back is no larger than what was written. Nothing is constructed but plain values. `what`
-    names it in messages, such as "settings file"; `error` is raised.
+    names it in messages, such as "config"; `error` is raised.
     """
     try:
         import yaml

@@ -180,7 +180,7 @@ class RobustAnswer:
     """An answer with its radius.
 
     Attributes:
-        text: the answer; when `abstained`, the abstention's words, or where sources disagree what they say.
+        text: the answer; when `abstained`, the abstention's words, or where no answer is agreed what the sources say.
         radius: the largest r such that replacing the content of any r sources cannot change `text` (attacker:
             substitution(r); sources, not passages; each keeps its source) up to case, spacing, an article in front,
             quotes or code marks around it, and the punctuation at its ends. 0 means no guarantee.
@@ -399,11 +399,10 @@ class RobustAnswer:
                 alike.setdefault(source.keywords or source.words or source.response, []).append(source)
         return [*alike.values()]
 
-    def telling(self, *, disagree: bool = False, first: Collection[int] = (), longest: int = LONGEST) -> RobustAnswer:
+    def telling(self, *, first: Collection[int] = (), longest: int = LONGEST) -> RobustAnswer:
         """Return the abstention whose text tells people who says what (`answers/telling.py`); itself where none does.
 
         Args:
-            disagree: True if two of these answers contradict each other.
             first: the indices of sources whose answers stand before the others.
             longest: characters of one answer.
         """
@@ -412,7 +411,7 @@ class RobustAnswer:
             for sources in sorted(self._alike(("differs", "unsure")), key=lambda alike: alike[0].index not in first)
         ]
         cut = sum(source.status == "cut" for source in self.sources)
-        text = told(items, disagree=disagree, cut=cut, longest=longest) if self.abstained else ""
+        text = told(items, cut=cut, longest=longest) if self.abstained else ""
         return replace(self, text=text) if text else self
 
     def supporting(self, items: Sequence[T]) -> list[T]:

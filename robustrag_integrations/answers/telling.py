@@ -1,5 +1,7 @@
 """What people are told where sources agree on nothing: who says what, in a form that no reply can forge.
 
+Whether answers contradict each other or say the same in other words is left to the reader: no rule tells it surely.
+
 One item a line, in the order of retrieval: `- name: answer`. An answer of several lines stands below, indented, so that
 none begins an item; its fences are closed; names hold no line break, colon or comma that could end one. Programs read
 `abstained`, and prompts get a bare abstention (`RobustAnswer.for_prompt`).
@@ -36,12 +38,11 @@ class Item:
     unsure: bool = False
 
 
-def told(items: Sequence[Item], *, disagree: bool, cut: int = 0, longest: int = LONGEST) -> str:
+def told(items: Sequence[Item], *, cut: int = 0, longest: int = LONGEST) -> str:
     """Return the text that tells who says what; empty where nobody says anything.
 
     Args:
         items: in the order in which they are told.
-        disagree: True if two of them contradict each other.
         cut: the number of sources whose replies were cut.
         longest: characters of one answer.
     """
@@ -50,8 +51,7 @@ def told(items: Sequence[Item], *, disagree: bool, cut: int = 0, longest: int = 
     parts = []
     if sure:
         alone = count_of(len(sure[0].sources), "source") + " answer" + "s" * (len(sure[0].sources) == 1)
-        head = "Sources disagree" if disagree else alone if len(sure) == 1 else "The sources answer in their own words"
-        parts.append(_listed(head, sure, _MOST, names, longest))
+        parts.append(_listed(alone if len(sure) == 1 else "The sources say", sure, _MOST, names, longest))
     if unsure:
         head = "The model is unsure of " + ("what else is answered" if sure else "what is answered")
         parts.append(_listed(head, unsure, _MOST_UNSURE, names, longest))

@@ -11,20 +11,19 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
 from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
 from robustrag_integrations.certification.metrics import GuardedMetric, Metric
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.models.base import FinalAnswers, Model, TextModel
+from robustrag_integrations.models.base import Model, TextModel
 from robustrag_integrations.plans.drivers import arun, run
 from robustrag_integrations.plans.requests import Ask
+from robustrag_integrations.text.prompts import Prompt
 
 CertificationPlan: TypeAlias = Asking[tuple[Findings, ...]]
 
 _ALONE = "the batch shapes of inference"
-_PACKED = "many continuations per forward pass; the batch shapes of inference wherever float noise could decide"
 
 
 class Certifier(ABC):
@@ -44,10 +43,6 @@ class Certifier(ABC):
     @abstractmethod
     async def aperform(self, request: Any) -> Any:
         """Perform one request without blocking the event loop."""
-
-    @abstractmethod
-    def profile(self) -> dict[str, Any]:
-        """Counts of what was computed, by how; JSON-safe."""
 
     def warnings(self) -> list[str]:
         """Weaknesses of the certificate that come from the model and the metric."""
@@ -92,7 +87,6 @@ class CertificationRun:
         numerics = dict(self.certifier.model.numerics)
         numerics |= {"shapes": _ALONE} if numerics else {}
         numerics |= self.numerics
-        numerics |= {"shapes": _PACKED, **packed} if (packed := self.certifier.profile()) else {}
         warnings = self.certifier.warnings()
         return tuple(
             found.certificate(self.question, self.method, self.settings, numerics, warnings) for found in findings
@@ -120,27 +114,21 @@ def text_run(
 class _TextCertifier(Certifier):
     """Performs the requests of a certificate that asks a `TextModel` for text."""
 
-    @cached_property
-    def _finals(self) -> FinalAnswers:
-        """The answers to final prompts; not every method has some."""
-        return self.model.finals()  # type: ignore[no-any-return]
-
     def __call__(self, request: ByMetric | Ask) -> Any:
         if isinstance(request, ByMetric):
             return self.scores(request)
-        if request.role == "final":
-            return self._finals.answer(list(request.prompts))
-        return self.model.generate(list(request.prompts), request.role)
+        return [r for part in self._parts(request) for r in self.model.generate(part, request.role)]
 
     async def aperform(self, request: ByMetric | Ask) -> Any:
         if isinstance(request, ByMetric):
             return await asyncio.to_thread(self.scores, request)
-        if request.role == "final":
-            return await self._finals.aanswer(list(request.prompts))
-        return await self.model.agenerate(list(request.prompts), request.role)
+        return [r for part in self._parts(request) for r in await self.model.agenerate(part, request.role)]
 
-    def profile(self) -> dict[str, Any]:
-        return self._finals.profile
+    def _parts(self, request: Ask) -> list[list[Prompt]]:
+        """Return the prompts that are asked together: final ones alone where they would share a batch, as inference
+        asks one."""
+        prompts = list(request.prompts)
+        return [[p] for p in prompts] if request.role == "final" and self.model.shares_batches else [prompts]
 
 
 def refuse_sampling(model: Model) -> None:

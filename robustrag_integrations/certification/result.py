@@ -44,8 +44,7 @@ class Certification:
         model_calls: the calls spent until this was decided, shared by all sizes that were certified together: prompts,
             those that fill up a batch included; for decoding, prefixes scored, all rows together, once each.
         settings: the defence's settings and the retrieval's, JSON-safe; the extractor's fingerprint among them.
-        numerics: precision, device, shapes and slack of the computation; where continuations were packed into common
-            forward passes, how many were, and the float noise that was measured and assumed.
+        numerics: precision, device, shapes and slack of the computation.
         warnings: weaknesses of the guarantee, in words.
         evidence: the data of pictures: a keyword tally, or votes.
     """

@@ -11,7 +11,6 @@ from packaging.requirements import Requirement
 
 from robustrag_integrations import __version__
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, working
 
 PACKAGE = "robustrag-integrations"
@@ -22,9 +21,8 @@ SHIPPED = {
 }
 
 DESCRIPTION = """\
-Versions, devices, whether rows of a batch affect each other on this machine, and whether
-the models that ship are those that were released. Attach it to bug reports; nothing of
-the environment is in it.
+Versions, devices, and whether the models that ship are those that were released. Attach it
+to bug reports; nothing of the environment is in it.
 """
 
 EPILOG = """\
@@ -33,20 +31,18 @@ exit codes: 0 done, 1 the models that ship are missing or not those that were re
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    parser.add_argument("--quick", action="store_true", help="leave the isolation probe out, which loads a model")
+    """Add no options: it takes none."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Inspect everything, and print it."""
-    with working("looking" if args.quick else "looking, and probing the bundled reader"):
+    with working("looking"):
         shipped = {name: "as released" if _hash(name) == hashed else "NOT AS RELEASED: reinstall"
                    for name, hashed in SHIPPED.items()}  # fmt: skip
         found = {
             "robustrag": f"{__version__}, Python {platform.python_version()}, {platform.platform()}",
             "devices": f"{os.cpu_count()} CPU threads, {_gpus()}",
             **shipped,
-            "isolation": "not probed" if args.quick else isolation_here(),
             **packages(),
         }
     print("\n".join(printable(f"{name}: {value}", 1000) for name, value in found.items()))
@@ -76,22 +72,6 @@ def _gpus() -> str:
         return ", ".join(map(torch.cuda.get_device_name, range(count))) or "no GPU"
     except (ImportError, RuntimeError):  # no torch, or a driver that does not fit
         return "no GPU that torch finds"
-
-
-def isolation_here() -> str:
-    """Ask the bundled reader, and say what the isolation probe found on this machine."""
-    from robustrag_integrations.models.providers import silence_transformers
-
-    try:
-        from robustrag_integrations import KeywordAggregation, LocalModel
-
-        silence_transformers()
-        model = LocalModel.bundled(max_context_tokens=256)
-        facts = ["The capital of Velmora is Tarsk."] * 10  # as many as `robustrag demo` reads
-        answer = KeywordAggregation(model, group_by="passage").answer("What is the capital of Velmora?", facts)
-    except Exception as error:
-        return f"not probed: {redacted(f'{type(error).__name__}: {error}')[:500]}"
-    return "; ".join([*map(str, model.numerics.values()), f"answer {answer.text}, radius {answer.radius}"])
 
 
 def _hash(name: str) -> str | None:

@@ -70,7 +70,7 @@ a config file (YAML) has the keys that --show-config prints; flags win over it.
 docs/guide/evaluation.md says what data files, attacks and keys there are.
 
 attacks: {textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_hyphens=False)};
-  payloads:FILE plants what others have collected, module:function is a custom one.
+  module:function is a custom one.
 
 The cache of model calls holds responses in plain text; only its owner can read it.
 """

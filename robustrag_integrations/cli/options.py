@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,9 +17,9 @@ from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.cli.output import EXIT_USAGE, UsageError, complain, working
+from robustrag_integrations.defenses.arguments import Arguments
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, default_method, entry_of
-from robustrag_integrations.defenses.settings_file import Arguments, load_settings
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.models.providers import NamedModel, check_name, described, forms_that_take, takes
@@ -171,14 +170,12 @@ def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method
     about = "short_answer (default), long_form (instructions), list (all items)"
     add("--task", choices=OPEN_TASKS, metavar="TASK", help=about)
     add_model(parser)
-    add("--top-k", type=whole_number(1, 1000), metavar="K", help="how many sources are asked (default 10)")
+    add("--top-k", type=whole_number(1, 1000), default=10, metavar="K", help="how many sources are asked (default 10)")
     about = "how many passages of one source are read at most (default 2)"
     add("--per-source", type=whole_number(1, 100), default=2, metavar="N", help=about)
     about = "what has one vote: origin (a file or page, the default), site, passage, or an entry of the metadata"
     add("--group-by", type=some_text, metavar="G", help=about)
     add("--min-radius", type=whole_number(0, 1000), metavar="N", help="no answer below this radius (default 0)")
-    about = "a settings file (YAML): defence, settings, what one vote is, and top-k; what is typed wins over it"
-    add("--settings", metavar="FILE", help=about)
     add_set(
         parser,
         "any other setting, such as alpha=0.3\n(may be repeated) of the defence or rule of votes, by its Python name: "
@@ -277,20 +274,14 @@ class Answering:
 
     def __init__(self, args: argparse.Namespace, choices: Any = None) -> None:
         self._args = args
-        if args.settings is not None and args.settings.lower().endswith((".jsonl", ".txt", ".md", ".pdf")):
-            raise UsageError(f"--settings {args.settings}: a settings file is YAML; documents go with --docs")
         check_paths(args)
         typed = {"task": args.task, "group_by": args.group_by, "min_radius": args.min_radius, **dict(args.set)}
         try:
-            saved = None if args.settings is None else load_settings(args.settings)
-            self._top_k = args.top_k or (saved and saved.top_k) or 10
-            given = Arguments.of(
-                typed, method=args.method, settings=None if saved is None else replace(saved, top_k=None)
-            )
-            self._settings: dict[str, Any] = {**given.options}
+            given = Arguments.of(typed)
+            self._settings = given.options
             self.task = self._settings.pop("task", None)
             names = [*self._settings, *(["choices"] if choices else [])]
-            self.method = given.method or default_method(self.task, names)
+            self.method = args.method or default_method(self.task, names)
             self.rules = given.rules
             self._check(args.methods, choices)
         except (ValueError, TypeError) as error:
@@ -332,7 +323,7 @@ class Answering:
 
         index, trusted, self.skipped = indexes_of(self._args)
         per_source = None if self.rules.by == PASSAGE else self._args.per_source
-        self.library = Library(index, self._top_k, per_source, self.rules.by, trusted)
+        self.library = Library(index, self._args.top_k, per_source, self.rules.by, trusted)
 
     def load(self) -> None:
         """Load the model."""

@@ -24,9 +24,9 @@ from robustrag_integrations.certification.certify import CertificationRun, text_
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.certification.result import Certification
+from robustrag_integrations.defenses.arguments import Arguments
 from robustrag_integrations.defenses.registry import METHODS, Method, described
 from robustrag_integrations.defenses.settings import MethodSettings
-from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike, load_settings
 from robustrag_integrations.defenses.trust import Others, certificate_of_trust, trust_first
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import Passage, Source, as_passages
@@ -60,7 +60,6 @@ _OPTIONS = "        options: the settings of the method:"
 _SHARED = """\
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
-        settings: a settings file, or what `load_settings` gives, for everything that is not given here.
         votes: the rules of voting, `VoteRules(...)`; or its fields by name."""
 
 
@@ -95,10 +94,10 @@ class Defense(ABC):
     def __init__(self, **given: Any) -> None:
         self.accept_sampling = given.pop("accept_sampling", False)
         check_flag(accept_sampling=self.accept_sampling)
-        saved, votes = given.pop("settings", None), given.pop("votes", None)
+        votes = given.pop("votes", None)
         known = [*VOTES, "votes", "task", "prompts", *(s.name for s in settings_in(self.settings_type))]
         refuse_unknown(given, known, type(self).__name__)
-        chosen = Arguments.of(given, method=self.method.name, votes=votes, settings=saved)
+        chosen = Arguments.of(given, votes=votes)
         self.rules = chosen.rules
         self.check_rules(self.rules)
         self.settings = self.settings_of(**chosen.options)
@@ -111,7 +110,6 @@ class Defense(ABC):
     @classmethod
     def check_rules(cls, rules: VoteRules) -> None:
         """Raise ValueError if the method cannot count votes by these rules."""
-        rules.check_complete()
         if rules.stop_when_decided and not cls.decides_early:
             able = " or ".join(m.class_name for m in METHODS.values() if m.load().decides_early)
             raise ValueError(f"{cls.__name__} needs what all sources say, and takes no stop_when_decided; use {able}")
@@ -373,11 +371,10 @@ def _signature(defense: type[Defense]) -> Signature:
     """Return the constructor's signature: its own parameters, the settings and the rules of voting, with defaults."""
     own = [p for p in signature(defense.__init__).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     types = {f.name: f.type for f in (*fields(defense.settings_type), *fields(VoteRules))}
-    types |= {"votes": "VoteRules | None", "settings": "SettingsLike | None", "accept_sampling": "bool"}
+    types |= {"votes": "VoteRules | None", "accept_sampling": "bool"}
     defaults = {"task": None, "prompts": None, **{s.name: s.default for s in settings_in(defense.settings_type)}}
     if defense.isolates:
-        defaults |= {"votes": None, **{name: RULES[name].default for name in VOTES}, "settings": None}
-        defaults["accept_sampling"] = False
+        defaults |= {"votes": None, **{name: RULES[name].default for name in VOTES}, "accept_sampling": False}
     named = (
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=types[name])
         for name, default in defaults.items()
@@ -387,26 +384,6 @@ def _signature(defense: type[Defense]) -> Signature:
 
 def _is_one(corruption_size: object) -> bool:
     return isinstance(corruption_size, (int, str, bytes)) or not hasattr(corruption_size, "__iter__")
-
-
-def from_settings(model: Any, settings: SettingsLike, **given: Any) -> Defense:
-    """Build the defence that a settings file describes, around a model.
-
-    Args:
-        model: the model to ask; for decoding one that gives probabilities.
-        settings: the file, or what `load_settings` gave.
-        given: arguments of the method's class, such as `alpha` or `group_by`; they win over the file.
-
-    Raises:
-        SettingsError: the file cannot be used.
-
-    Example:
-        >>> defense = from_settings(CallableModel(my_llm), "settings.yaml")
-        >>> defense.answer("Who won?", passages)
-    """
-    saved = load_settings(settings)
-    made: Defense = METHODS[saved.method].build(model, settings=saved, **given)
-    return made
 
 
 class TextDefense(Defense):

@@ -12,7 +12,6 @@ from typing import Literal, TypedDict
 
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.metrics import Metric
-from robustrag_integrations.defenses.settings_file import SettingsLike
 from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.votes import Below, Copies, VoteRules
 from robustrag_integrations.replies.reading import CutReplies
@@ -97,7 +96,6 @@ class _Constructed(TypedDict, total=False):
     prompts: PromptSet | None
     group_by: GroupBy | None
     votes: VoteRules | None
-    settings: SettingsLike | None
     accept_sampling: bool
 
 

@@ -31,7 +31,8 @@ class Method:
         tasks: the tasks it answers; the first one is its default.
         needs: `text` for any model, `probabilities` for a model that gives next-token probabilities.
         front_door: `module:Class` of its class, a `Defense`.
-        prompts: the prompts of a `PromptSet` that it uses besides the isolated one.
+        final_prompt: the prompt of a `PromptSet` by which it may ask once more about what was agreed on; for that call
+            it takes another model, or a schema.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Method:
     tasks: tuple[Task, ...]
     needs: Literal["text", "probabilities"]
     front_door: str
-    prompts: tuple[str, ...] = ()
+    final_prompt: Literal["keyword", "object"] | None = None
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
@@ -50,11 +51,6 @@ class Method:
     def thresholds(self) -> tuple[Setting, ...]:
         """The thresholds among the settings."""
         return tuple(s for s in self.settings if s.threshold)
-
-    @property
-    def asks_once_more(self) -> bool:
-        """True if it may ask once more about what was agreed on; for that call it takes another model, or a schema."""
-        return not {"keyword", "wording"}.isdisjoint(self.prompts)
 
     @property
     def takes_choices(self) -> bool:
@@ -129,7 +125,7 @@ METHODS: dict[str, Method] = {
             tasks=("short_answer", "long_form"),
             needs="text",
             front_door=f"{_PACKAGE}.defenses.keyword.defense:KeywordAggregation",
-            prompts=("keyword", "phrases"),
+            final_prompt="keyword",
         ),
         Method(
             name="decoding",
@@ -137,7 +133,6 @@ METHODS: dict[str, Method] = {
             tasks=("short_answer", "long_form"),
             needs="probabilities",
             front_door=f"{_PACKAGE}.defenses.decoding.defense:DecodingAggregation",
-            prompts=("no_retrieval",),
         ),
         Method(
             name="voting",
@@ -152,7 +147,7 @@ METHODS: dict[str, Method] = {
             tasks=("short_answer", "long_form", "list"),
             needs="text",
             front_door=f"{_PACKAGE}.defenses.consensus.defense:ConsensusAggregation",
-            prompts=("wording",),
+            final_prompt="object",
         ),
     )
 }
@@ -186,8 +181,9 @@ def default_method(task: Task | None, names: Collection[str] = ()) -> str:
     `names`: given settings and prompts (`keyword_prompt`), `choices` and `final_llm` among them.
     """
     for method in map(METHODS.__getitem__, ("consensus", "keyword", "voting", "decoding")):
-        taken = {"task", "prompts", *(s.name for s in method.settings), *(f"{p}_prompt" for p in method.prompts)}
-        taken |= {"final_llm", "final_model", "output_schema", "output_cls"} if method.asks_once_more else set()
+        taken = {"task", "prompts", *(s.name for s in method.settings)}
+        taken |= {"keyword_prompt"} if method.final_prompt == "keyword" else set()
+        taken |= {"final_llm", "final_model", "output_schema", "output_cls"} if method.final_prompt else set()
         taken |= {"choices"} if method.takes_choices else set()
         if (task is None or task in method.tasks) and taken.issuperset(names):
             return method.name

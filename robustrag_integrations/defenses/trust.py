@@ -248,7 +248,7 @@ def _failed(answer: RobustAnswer, heard: _Heard, settings: MethodSettings) -> Ro
 
 def _as_object(answer: RobustAnswer, settings: MethodSettings) -> Steps[RobustAnswer]:
     """Have the answer put into an object by a call that reads it, the question and nothing else."""
-    prompt = (settings.prompts.wording or OBJECT_PROMPT).render(agreed=answer.text, query=answer.query)
+    prompt = (settings.prompts.object or OBJECT_PROMPT).render(agreed=answer.text, query=answer.query)
     answer = replace(answer, model_calls=answer.model_calls + 1, evidence={**answer.evidence, "agreed": answer.text})
     try:
         said = yield from ask_final(prompt, getattr(settings, "cut_replies", "abstain"), shown=False)

@@ -58,6 +58,8 @@ class VoteRules:
     def __post_init__(self) -> None:
         check_settings(self)
         _ = self.by  # checks it
+        if self.wave_size is not None and not self.stop_when_decided:
+            raise ValueError(f"wave_size={self.wave_size!r} requires stop_when_decided=True")
 
     @cached_property
     def by(self) -> GroupBy:
@@ -68,11 +70,6 @@ class VoteRules:
     def given(self) -> dict[str, Any]:
         """The rules that are not at their defaults."""
         return {name: value for name, rule in RULES.items() if (value := getattr(self, name)) != rule.default}
-
-    def check_complete(self) -> None:
-        """Check that no rule lacks one that it goes with, which a settings file may have added."""
-        if self.wave_size is not None and not self.stop_when_decided:
-            raise ValueError(f"wave_size={self.wave_size!r} requires stop_when_decided=True")
 
     def unit_of(self, sources: Sequence[Source]) -> str:
         """Return the unit of the radius; `passages` where no passage names its origin."""

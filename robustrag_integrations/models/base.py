@@ -21,9 +21,6 @@ Result = TypeVar("Result")
 Role = Literal["isolated", "trusted", "final"]
 SkippedReason = Literal["not_asked", "cancelled"]
 
-LEAST_NOISE = 2.0**-15  # the smallest bound on float noise, and the most that float32 explains
-SAFETY = 32  # the bound is this multiple of the measurement
-
 
 @dataclass(frozen=True)
 class Response(Ending):
@@ -180,33 +177,6 @@ class TextModel(Model, ABC):
         """True if the prompts of one `generate` are one batch: certification then keeps to the shapes of inference."""
         return False
 
-    def finals(self) -> FinalAnswers:
-        """Return the answerer of a certification's many final prompts, each answered as if asked alone."""
-        return FinalAnswers(self)
-
-
-class FinalAnswers:
-    """Answers the final prompts of one question, each with the response that inference gives to it alone."""
-
-    def __init__(self, model: TextModel) -> None:
-        self._model = model
-
-    def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
-        """Return one response per prompt."""
-        return [r for part in self._parts(prompts) for r in self._model.generate(part, "final")]
-
-    async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
-        """`answer` without blocking the event loop; cancelling it cancels the calls."""
-        return [r for part in self._parts(prompts) for r in await self._model.agenerate(part, "final")]
-
-    def _parts(self, prompts: Sequence[Prompt]) -> Sequence[Sequence[Prompt]]:
-        return [[prompt] for prompt in prompts] if self._model.shares_batches else [prompts]
-
-    @property
-    def profile(self) -> dict[str, Any]:
-        """Statistics on the computation of the answers, for certificates; JSON-safe."""
-        return {}
-
 
 class TokenCodec(Protocol):
     """A stateless decoder of tokens into text."""
@@ -248,14 +218,6 @@ class Distributions:
         return 0.0 if self.unlisted else self.noise
 
 
-def noise_bound(measured: float) -> float | None:
-    """Return a bound on a model's float noise throughout a question, from a measurement at one place.
-
-    None where it exceeds what float32 explains: other shapes then cannot stand in for those of inference.
-    """
-    return max(LEAST_NOISE, SAFETY * measured) if measured <= LEAST_NOISE else None
-
-
 @dataclass(frozen=True)
 class Opening:
     """The start of a decoding session."""
@@ -281,18 +243,6 @@ class DecodingSession(ABC):
     def fork(self) -> DecodingSession | None:
         """Return an independent copy with bit-identical numbers; None where unsupported: it is then opened anew."""
         return None
-
-    def tree(self) -> DecodingTree | None:
-        """Return a tree of continuations, during whose use the session must not be advanced; None: unsupported."""
-        return None
-
-
-class DecodingTree(ABC):
-    """Many continuations of one decoding session: faster than forks, and the same but for float noise."""
-
-    @abstractmethod
-    def grow(self, prefixes: Sequence[tuple[int, ...]]) -> list[Distributions]:
-        """Return the distributions after each continuation: new ones, whose parents are empty or already grown."""
 
 
 class DecodingModel(Model, ABC):
@@ -332,7 +282,7 @@ class AroundModel(TextModel):
     numerics = _wrapped("numerics")
     warnings = _wrapped("warnings")
     description = _wrapped("description")
-    shares_batches = _wrapped("shares_batches")
+    shares_batches: Any = _wrapped("shares_batches")
     window = _wrapped("window")
     longest_reply = _wrapped("longest_reply")
     limit = _wrapped("limit")
@@ -355,6 +305,11 @@ class TwoModels(AroundModel):
                 raise TypeError(f"{name} must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
         super().__init__(reader)
         self._writer = writer
+
+    @property
+    def shares_batches(self) -> bool:
+        """True if those of one of them are."""
+        return self._model.shares_batches or self._writer.shares_batches
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer independent prompts with the model of their role."""
@@ -400,10 +355,6 @@ class TwoModels(AroundModel):
     def repeats(self) -> Repeats:
         """The reproducibility of both models together."""
         return self._model.repeats.with_other(self._writer.repeats)
-
-    def finals(self) -> FinalAnswers:
-        """The writer's."""
-        return self._writer.finals()
 
     def _for(self, role: Role) -> TextModel:
         return self._writer if role == "final" else self._model

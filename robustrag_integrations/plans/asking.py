@@ -24,7 +24,6 @@ from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import BLANK, Response, TokenCodec, Until
 from robustrag_integrations.plans.requests import Ask, Emit, Steps
-from robustrag_integrations.replies.conflicts import differ
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
@@ -381,17 +380,8 @@ def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
     ]
 
 
-def dissent_warnings(text: str, dissent: Sequence[Dissent], answering: int) -> list[str]:
-    """Name the sources that answer something else than a text, with their words: those that contradict it apart."""
-    against = [found for found in dissent if differ(text, found.text)]
-    besides = [found for found in dissent if found not in against]
-    return [
-        *_dissent_warning(against, answering, "otherwise"),
-        *_dissent_warning(besides, answering, "something else, or the same in other words"),
-    ]
-
-
-def _dissent_warning(dissent: Sequence[Dissent], answering: int, how: str) -> list[str]:
+def dissent_warnings(dissent: Sequence[Dissent], answering: int) -> list[str]:
+    """Name the sources whose replies are not the answer, with their words."""
     if not dissent:
         return []
     sources = sum(len(found.sources) for found in dissent)
@@ -402,7 +392,7 @@ def _dissent_warning(dissent: Sequence[Dissent], answering: int, how: str) -> li
         for found in dissent
     )
     named = some_of(told, len(dissent), _MOST_NAMED)
-    return [f"{sources} of {answering} answering sources {'say' if sources != 1 else 'says'} {how}: {named}"]
+    return [f"{sources} of {answering} answering sources {'give' if sources != 1 else 'gives'} another reply: {named}"]
 
 
 def _succeeded(responses: Sequence[Response]) -> int:

@@ -142,7 +142,7 @@ class PromptSet:
         phrases: long form only: asks one source for a list of short phrases; fields `context` and `query`.
         trusted: asked once about all trusted passages together, for an answer of any form, or the fixed phrase "I don't
             know"; fields as of `isolated`. None: there is none, and trusted passages are refused.
-        wording: puts the agreed answer, which stands in place of the passages, into an object; fields `agreed` and
+        object: puts the agreed answer, which stands in place of the passages, into an object; fields `agreed` and
             `query`. None: the project's own.
         options: the form in which multiple choice is asked for: an option's words, or, as in the paper, its letter.
     """
@@ -151,7 +151,7 @@ class PromptSet:
     no_retrieval: PromptTemplate
     keyword: PromptTemplate | None = None
     phrases: PromptTemplate | None = None
-    wording: PromptTemplate | None = None
+    object: PromptTemplate | None = None
     trusted: PromptTemplate | None = None
     options: Options = "words"
 

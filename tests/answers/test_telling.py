@@ -7,8 +7,8 @@ import pytest
 from robustrag_integrations.answers.telling import Item, shown_names, told
 
 
-def lines(*items: Item, disagree: bool = False, cut: int = 0, longest: int = 300) -> list[str]:
-    return told(items, disagree=disagree, cut=cut, longest=longest).splitlines()
+def lines(*items: Item, cut: int = 0, longest: int = 300) -> list[str]:
+    return told(items, cut=cut, longest=longest).splitlines()
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_names_are_those_of_files_without_folders_unless_two_are_alike() -> None
 def test_so_many_are_told_and_unsure_ones_stand_behind() -> None:
     sure = [Item(f"answer {n}", (f"{n}.md",)) for n in range(8)]
     unsure = [Item(f"guess {n}", (f"u{n}.md",), unsure=True) for n in range(4)]
-    shown = lines(*unsure, *sure, disagree=True)
-    assert shown[0] == "Sources disagree:"
+    shown = lines(*unsure, *sure)
+    assert shown[0] == "The sources say:"
     assert shown[1:6] == [f"- {n}.md: answer {n}" for n in range(5)]
     assert shown[6] == "- and 3 more"
     assert "unsure" in shown[7]

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations import CallableModel, Passage, from_settings
 from robustrag_integrations.cli.options import MOST_SKIPPED
-from tests.evaluation import light
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
 QUESTION = "Who runs the mill?"
@@ -202,41 +200,3 @@ def test_any_setting_may_be_typed_and_files_in_parts(ask, docs: Path) -> None:
     notes = [docs / f"note{n}.txt" for n in range(3)]
     result = ask(QUESTION, "--docs", notes[0], "--docs", notes[1], notes[2], "--json")
     assert len(result.data["answer"]["sources"]) == 3
-
-
-# Settings files
-
-
-FILE = """\
-method: keyword
-settings: {alpha: 0.4, beta: 2, quorum: 0.75}
-votes: {group_by: passage}
-retrieval: {top_k: 3}
-"""
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "settings.yaml"
-    path.write_text(FILE)
-    return path
-
-
-def test_ask_reads_all_of_the_file_as_the_core_does(ask, docs: Path, file: Path) -> None:
-    found = ask(QUESTION, "--docs", docs, "--settings", file, "--json").data
-    told = found["answer"]["settings"]
-    assert (told["alpha"], told["beta"], told["quorum"]) == ("2/5", 2, 0.75)
-    assert len(found["passages"]) == 3
-    core = from_settings(CallableModel(light.answer), file)
-    wanted = core.answer(QUESTION, [Passage(p["text"]) for p in found["passages"]])
-    assert wanted.to_dict()["settings"] == {k: v for k, v in told.items() if k != "capabilities"}
-    assert found["answer"]["radius"] == wanted.radius
-
-
-def test_what_is_typed_wins_even_where_it_is_the_default(ask, docs: Path, file: Path) -> None:
-    typed = ("--set", "beta=3", "--set", "alpha=0.3", "--top-k", 5, "--group-by", "origin")
-    found = ask(QUESTION, "--docs", docs, "--settings", file, "--json", *typed).data
-    told = found["answer"]["settings"]
-    assert (told["alpha"], told["beta"], told["quorum"]) == ("3/10", 3, 0.75)
-    assert ["note0.txt"] in [source["origins"] for source in found["answer"]["sources"]]
-    assert len(found["passages"]) == 5

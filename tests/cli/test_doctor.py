@@ -18,10 +18,10 @@ def test_versions_and_what_ships_are_told_and_no_value_of_the_environment(
     for name in ("OPENAI_API_KEY", "HF_HOME", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, SECRET)
     monkeypatch.setenv("OPENAI_BASE_URL", f"https://user:{SECRET}@models.example/v1")
-    assert main(["doctor", "--quick"]) == 0
+    assert main(["doctor"]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"robustrag: {__version__}, Python 3.")
-    assert {"isolation: not probed", f"numpy: {metadata.version('numpy')}"} <= set(said.splitlines())
+    assert f"numpy: {metadata.version('numpy')}" in said.splitlines()
     assert said.count(": as released") == len(doctor.SHIPPED)
     assert SECRET not in said
     assert "models.example" not in said
@@ -39,5 +39,5 @@ def test_a_model_that_is_not_the_released_one_is_a_failure(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(doctor.SHIPPED, "bundled reader", "another")
-    assert main(["doctor", "--quick"]) == 1
+    assert main(["doctor"]) == 1
     assert "bundled reader: NOT AS RELEASED" in capsys.readouterr().out

@@ -40,7 +40,6 @@ def process(*arguments: object, **environment: str) -> subprocess.CompletedProce
         (["ask", "q", "--docs", ".", "--method", "keyword", "consensus"], "--method takes one value"),
         (["ask", "q", "--docs", ".", "--json", "true"], "unexpected 'true': --json takes no value"),
         (["ask", "q", "--docs", ".", "--model", "gpt-4o"], "no folder of that name here. Give bundled, openai:NAME"),
-        (["ask", "q", "--docs", ".", "--settings", "a.jsonl"], "--settings a.jsonl: a settings file is YAML"),
         (["ask", "q", "--docs", ".", "--embedding-url", "http://x/v1"], "goes with --embedding openai:NAME"),
         (["ask", "q", "--docs", ".", "--embedding", "openai:"], "must be a sentence-transformers model or openai:NAME"),
         (["mcp", "--docs", ".", "--port", "1"], "there is no --port"),

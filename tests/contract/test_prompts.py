@@ -131,7 +131,7 @@ async def test_a_call_that_makes_no_object_is_an_abstention(framework: Driver, s
 def test_where_nothing_is_agreed_on_there_is_no_object(framework: Driver) -> None:
     script = filled('{"days": 30}')
     [made] = framework.engine(script, replies("30 days", "14 days"), schema=Term).ask(ASKED).pieces
-    assert (bool(made), str(made)) == (False, "Sources disagree:\n- a.pdf: 30 days\n- b.pdf: 14 days")
+    assert (bool(made), str(made)) == (False, "The sources say:\n- a.pdf: 30 days\n- b.pdf: 14 days")
     withheld = framework.engine(script, replies("30 days", "14 days"), schema=Term, reader="model").ask(ASKED)
     assert str(withheld.pieces[0]) == ABSTENTION
     assert not any("schema" in prompt for prompt in script.prompts)

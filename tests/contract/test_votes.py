@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from robustrag_integrations import (
-    CallableModel,
     Passage,
     RobustAnswer,
     TooFewVotesError,
     VoteRules,
-    from_settings,
-    load_settings,
 )
 from tests.contract.drivers import STYLES, Driver
-from tests.contract.script import ABSTENTION, EVIL, QUESTION, Script, passages, planted, quoted, read, replies, truthful
+from tests.contract.script import ABSTENTION, EVIL, Script, passages, quoted, replies, truthful
 
 
 def answer(framework: Driver, found: list[Passage], **settings: Any) -> RobustAnswer:
@@ -161,7 +157,7 @@ async def test_too_small_a_radius_is_an_abstention_and_nothing_is_shown_before(k
 # --- who reads
 
 TIE, SOLE = replies("30 days", "30 days", "14 days", "14 days"), replies("30 days", ABSTENTION, ABSTENTION)
-TOLD = "Sources disagree:\n- a.pdf, b.pdf: 30 days\n- c.pdf, d.pdf: 14 days"
+TOLD = "The sources say:\n- a.pdf, b.pdf: 30 days\n- c.pdf, d.pdf: 14 days"
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -192,43 +188,10 @@ def test_a_sole_source_may_be_allowed_and_a_tie_kept_from_people(framework: Driv
         framework.engine(Script(), [], reader="agent")
 
 
-# --- settings from a file
-
-FILE = "method: keyword\nsettings: {alpha: 0.4, beta: 2}\nvotes: {group_by: passage}\nretrieval: {top_k: 6}\n"
+# --- arguments
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Path:
-    path = tmp_path / "settings.yaml"
-    path.write_text(FILE)
-    return path
-
-
-def test_an_engine_from_a_file_answers_as_the_core_does(framework: Driver, settings: Path) -> None:
-    found = [*truthful(5), planted()]
-    wanted = from_settings(CallableModel(read), settings).answer(QUESTION, found)
-    for given in (settings, str(settings), load_settings(settings)):
-        said = answer(framework, found, settings=given)
-        assert (said.text, said.radius, said.settings, said.evidence) == (
-            wanted.text,
-            wanted.radius,
-            wanted.settings,
-            wanted.evidence,
-        )
-
-
-def test_what_is_given_wins_over_the_file(framework: Driver, settings: Path) -> None:
-    found = answer(framework, chunks(3, source="one.pdf"), settings=load_settings(settings), beta=5, group_by="origin")
-    assert (found.settings["alpha"], found.settings["beta"], sizes(found)) == ("2/5", 5, [3])
-    assert answer(framework, truthful(), settings=settings, min_radius=9).abstained
-    with pytest.raises(ValueError, match="these settings are for 'keyword'"):
-        framework.engine(Script(), [], settings=settings, method="voting")
-
-
-def test_a_wrong_file_is_named_and_the_nearest_argument(framework: Driver, settings: Path) -> None:
-    settings.write_text("method: keyword\nsettings: {aplha: 1}")
-    with pytest.raises(ValueError, match=r"settings\.yaml: settings\.aplha: .*did you mean 'alpha'"):
-        framework.engine(Script(), [], settings=settings)
+def test_a_wrong_argument_is_named_with_the_nearest(framework: Driver) -> None:
     for typed, meant in (("alhpa", "alpha"), ("metod", "method")):
         with pytest.raises(TypeError, match=f"unknown argument '{typed}'; did you mean {meant}"):
             framework.engine(Script(), [], **{"method": "keyword", typed: 1})

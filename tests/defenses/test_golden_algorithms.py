@@ -59,7 +59,7 @@ def test_voting_takes_the_option_of_most_sources_and_tells_a_tie(seed: int) -> N
     if expected is not None:
         assert answer.text == names[expected]
     elif any(votes):
-        assert answer.text.startswith("Sources disagree:\n")
+        assert answer.text.startswith("The sources say:\n")
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -60,7 +60,7 @@ def test_a_tie_of_options_is_no_answer_and_is_told() -> None:
     passages = [Passage(letter, origin=f"{place}.md") for place, letter in enumerate("BACA")]
     tied = voting.answer("q", passages[:2], choices=["x", "y"])
     assert (tied.text, tied.abstained, tied.choice, tied.radius) == (
-        "Sources disagree:\n- 0.md: y\n- 1.md: x",
+        "The sources say:\n- 0.md: y\n- 1.md: x",
         True,
         None,
         0,
@@ -74,4 +74,4 @@ def test_a_tie_of_options_is_no_answer_and_is_told() -> None:
         ("ABC", "- 0.md: x\n- 1.md: y\n- 2.md: z"),
     ]:
         sources = [Passage(letter, origin=f"{place}.md") for place, letter in enumerate(letters)]
-        assert voting.answer("q", sources, choices=["x", "y", "z"]).text == f"Sources disagree:\n{told}"
+        assert voting.answer("q", sources, choices=["x", "y", "z"]).text == f"The sources say:\n{told}"

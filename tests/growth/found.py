@@ -142,20 +142,26 @@ def _methods(where: str, owner: Any) -> Iterator[Function]:
 
 @cache
 def modules() -> tuple[ModuleType, ...]:
-    """Every module of the packages."""
+    """Every module of the packages that reads what others write."""
+    read = _named(known.READERS)
     names = [
         found.name
         for package in map(importlib.import_module, PACKAGES)
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-        if not found.name.endswith("__main__")
+        if any(found.name == name or found.name.startswith(f"{name}.") for name in read)
     ]
-    return tuple(map(importlib.import_module, [*PACKAGES, *names]))
+    assert not [name for name in read if name not in names], "a room or module that is not there"
+    return tuple(map(importlib.import_module, names))
 
 
 @cache
 def left_out() -> frozenset[str]:
-    """The names of what is left out, by the reasons of `known.LEFT_OUT`."""
-    return frozenset(name for names in known.LEFT_OUT.values() for name in names.split())
+    """The names of what is left out."""
+    return _named(known.LEFT_OUT)
+
+
+def _named(known_names: dict[str, str]) -> frozenset[str]:
+    return frozenset(f"{package}.{name}" for package, names in known_names.items() for name in names.split())
 
 
 def covered(module: ModuleType) -> tuple[list[Function], list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,12 +171,16 @@ async def test_max_concurrency_in_the_config_is_never_exceeded() -> None:
 # --- factories
 
 
-def test_every_factory_takes_all_options(tmp_path: Path) -> None:
+def test_every_factory_takes_all_options() -> None:
     from langchain_robustrag.middleware import RobustRetrievalMiddleware
 
-    path, retriever = tmp_path / "settings.yaml", ListRetriever(documents=truthful())
-    path.write_text("method: consensus\nsettings: {min_support: 3}\n")
-    options: dict[str, Any] = {"settings": path, "min_radius": 9, "calls": CallOptions(accept_sampling=True)}
+    retriever = ListRetriever(documents=truthful())
+    options: dict[str, Any] = {
+        "method": "consensus",
+        "min_support": 3,
+        "min_radius": 9,
+        "calls": CallOptions(accept_sampling=True),
+    }
     tool = create_robust_retriever_tool(retriever, Reader(), "notes", "Looks things up.", **options)
     artifact = tool.invoke({"type": "tool_call", "id": "1", "name": "notes", "args": {"query": QUESTION}}).artifact
     node = create_robust_node(Reader(), **options).invoke(given())
@@ -226,7 +229,7 @@ def test_messages_of_a_graph_withhold_it_and_other_keys_show_it() -> None:
     said = create_robust_node(Reader(), PROMPT, answer_key="messages", votes=allowed).invoke(state)
     assert said["messages"][0].content == "Paris"
     tie = {**state, "context": TIED}
-    assert create_robust_node(Reader(), PROMPT).invoke(tie)["answer"].startswith("Sources disagree:\n")
+    assert create_robust_node(Reader(), PROMPT).invoke(tie)["answer"].startswith("The sources say:\n")
     assert create_robust_node(Reader(), PROMPT, reader="model").invoke(tie)["answer"] == "I don't know"
     assert create_robust_node(Reader(), answer_key="messages").invoke(tie)["messages"][0].content == "I don't know"
     for make in (

@@ -90,7 +90,7 @@ def engine_of(kind: Any, index: VectorStoreIndex, llm: FactReader, **settings: A
 async def test_no_memory_brings_told_words_or_names_into_a_prompt(kind: Any, memory: str, method: str) -> None:
     if memory in ("facts", "search"):
         method = f"a{method.removeprefix('a')}"  # their blocks are asynchronous
-    for index, shown in ((TOLD, "disagree|No two"), (AGREED, "Paris")):
+    for index, shown in ((TOLD, "sources say|No two"), (AGREED, "Paris")):
         llm = FactReader()
         engine = engine_of(kind, index, llm, memory=MEMORIES[memory](llm), citation_markers=True)
         with audit_isolation("raise"):

@@ -16,7 +16,6 @@ import robustrag_integrations
 from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations.cli import command_parser
 from robustrag_integrations.defenses.options import MethodOptions
-from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.evaluation.run.config import DEFAULTS
 from robustrag_integrations.evaluation.score.rows import _Shape
 from robustrag_integrations.text.prompts import TASKS
@@ -75,7 +74,6 @@ def doors() -> dict[str, set[str]]:
     return {
         "core": names_of(robustrag_integrations),
         "settings": set(typing.get_type_hints(MethodOptions)),
-        "settings files": set(SavedSettings.__dataclass_fields__),
         "configurations": set(DEFAULTS),
         "flags": {option.lstrip("-").replace("-", "_") for _, action in flags() for option in action.option_strings},
         "answers": set(keys_in({k: v for k, v in answer.to_dict().items() if k != "evidence"})),

@@ -41,7 +41,6 @@ from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_sources, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from robustrag_integrations.replies.conflicts import contradict
 from robustrag_integrations.replies.keys import verdict_of
 from robustrag_integrations.replies.reading import fitting_task
 from robustrag_integrations.text.languages import language_of, stop_words
@@ -185,9 +184,7 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
 def _told(answer: RobustAnswer, outcome: Outcome, settings: ConsensusSettings) -> RobustAnswer:
     """Return the abstention that tells people who says what, first the answers that lead alike."""
     tied = outcome.count.tied if len(outcome.count.tied) > 1 else ()
-    heard = [own.text for own in outcome.voting if own is not None and (own.is_sure or own.key in tied)]
     return answer.telling(
-        disagree=contradict(list(dict.fromkeys(heard))),
         first={g.index for g, own in zip(answer.sources, outcome.said, strict=True) if own and own.key in tied},
         longest=LONGEST_IN_FULL if settings.task == "long_form" else LONGEST,
     )
@@ -216,7 +213,7 @@ def variants_of(answer: str | None, keys: Iterable[str], question: str) -> froze
 def _warnings(outcome: Outcome, answer: RobustAnswer, task: Task) -> tuple[str, ...]:
     count, said = outcome.count, [own.text for own in outcome.said if own is not None]
     if outcome.text:
-        return tuple(dissent_warnings(outcome.text, answer.dissent, len(said)))
+        return tuple(dissent_warnings(answer.dissent, len(said)))
     if not said or task == "long_form":
         return ()
     if len(count.tied) > 1:

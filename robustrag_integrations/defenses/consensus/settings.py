@@ -95,7 +95,7 @@ class ConsensusSettings(AbstainingSettings):
 
     def object_prompt(self, query: str, agreed: str) -> Prompt | None:
         """The prompt that puts an agreed answer into an object; None where none is asked for."""
-        return (self.prompts.wording or OBJECT_PROMPT).render(agreed=agreed, query=query) if self.objects else None
+        return (self.prompts.object or OBJECT_PROMPT).render(agreed=agreed, query=query) if self.objects else None
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""

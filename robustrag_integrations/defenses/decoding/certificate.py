@@ -70,12 +70,10 @@ class Branch:
 class Grow:
     """A request to score these prefixes; the reply is one `Distributions` each, in order.
 
-    States of prefixes shorter than the parents of these are not needed any more, the roots excepted. `exact`: only the
-    numbers of inference will do, as those given before had too much noise.
+    States of prefixes shorter than the parents of these are not needed any more, the roots excepted.
     """
 
     branches: tuple[Branch, ...]
-    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -251,26 +249,13 @@ class _Walk:
         return [node for node in level if node.seats]
 
     def _grown(self, part: Sequence[_Node]) -> Asking[list[_Spans]]:
-        """Return the tokens that can follow these nodes in each of their cases.
-
-        Where noise in the model's numbers could make a difference, it is asked once more, for the numbers of inference.
-        """
-        scored = yield from self._scored(part, exact=False)
-        self.ledger.spent += sum(len(node.sessions) for node in part)
-        spans = [self._judged(node, rows) for node, rows in zip(part, scored, strict=True)]
-        unclear = [i for i, found in enumerate(spans) if any(span is None for _, span in found)]
-        if unclear:
-            again = yield from self._scored([part[i] for i in unclear], exact=True)
-            for i, rows in zip(unclear, again, strict=True):
-                spans[i] = self._judged(part[i], rows)
-        return spans
-
-    def _scored(self, part: Sequence[_Node], *, exact: bool) -> Asking[list[dict[int, _Rows]]]:
-        """Score these nodes' prefixes in the sessions that they need."""
+        """Return the tokens that can follow these nodes in each of their cases."""
         branches = tuple(Branch(s, tuple(n.text.tokens), n.only_child) for n in part for s in n.sessions)
-        distributions: Sequence[Distributions] = yield Grow(branches, exact)
+        distributions: Sequence[Distributions] = yield Grow(branches)
+        self.ledger.spent += len(branches)
         replies = iter(distributions)
-        return [{s: _Rows.of(next(replies), self.settings.slack_units) for s in node.sessions} for node in part]
+        rows = [{s: _Rows.of(next(replies), self.settings.slack_units) for s in node.sessions} for node in part]
+        return [self._judged(node, scored) for node, scored in zip(part, rows, strict=True)]
 
     def _judged(self, node: _Node, replies: dict[int, _Rows]) -> _Spans:
         """Return what can follow a node in each case; None where the noise of the numbers leaves it open."""

@@ -33,7 +33,6 @@ from robustrag_integrations.models.base import Response, TextModel, TwoModels
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_sources, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Ask, Steps
-from robustrag_integrations.replies.conflicts import contradict
 from robustrag_integrations.replies.reading import final_answer
 from robustrag_integrations.text.prompts import ABSTENTION
 
@@ -109,10 +108,10 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     )
     dissent = () if abstained else answer.dissent
     warnings = _warnings(tally, len(inputs.sources))
-    warnings += dissent_warnings("" if abstained else text, dissent, sum(found is not None for found in tally.said))
+    warnings += dissent_warnings(dissent, sum(found is not None for found in tally.said))
     answer = replace(answer, warnings=tuple(warnings))
     if outcome.tells:
-        answer = answer.telling(disagree=contradict([d.text for d in answer.dissent]))
+        answer = answer.telling()
     return Draft(answer, heard, outcome, final=final)
 
 

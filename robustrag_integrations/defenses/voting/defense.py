@@ -98,7 +98,7 @@ def voting_plan(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
     )
     if settings.disagreement == "tell" and count.tied:
         tied = {place for place, vote in enumerate(heard.found) if vote in count.tied}
-        answer = answer.telling(disagree=len(count.votes) > 1, first=tied)
+        answer = answer.telling(first=tied)
     return Draft(answer, heard, count)
 
 

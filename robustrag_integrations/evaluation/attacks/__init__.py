@@ -6,16 +6,12 @@ from robustrag_integrations.evaluation.attacks.canned import false_statement, in
 from robustrag_integrations.evaluation.attacks.families import ATTACKS
 from robustrag_integrations.evaluation.attacks.planning import AttackedRetrieval, plan_attack, planted_texts
 from robustrag_integrations.evaluation.attacks.scene import Attack, Scene
-from robustrag_integrations.evaluation.attacks.search import AdaptiveAttack, adaptive, adaptive_substitution
 
 __all__ = [
     "ATTACKS",
-    "AdaptiveAttack",
     "Attack",
     "AttackedRetrieval",
     "Scene",
-    "adaptive",
-    "adaptive_substitution",
     "false_statement",
     "inject",
     "plan_attack",

@@ -1,22 +1,11 @@
-"""The attacks known by name: the paper's (appendix, "Detailed setup of empirical attacks"), the field's, and files.
-
-`payloads:FILE` plants what others have collected: JSON (a list of texts, garak's object with `payloads`, BIPIA's lists
-by category), or text with one payload per line. The file's author is not trusted: nothing in it is run, and sizes are
-bounded.
-"""
+"""The attacks known by name: the paper's (appendix, "Detailed setup of empirical attacks") and the field's."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from pathlib import Path
-from random import Random
-from typing import Any
+from collections.abc import Iterable
 
-from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations.evaluation.attacks.canned import (
     REPEAT,
@@ -30,10 +19,6 @@ from robustrag_integrations.text.prompts import ABSTENTION
 
 COLLECTOR = "collect.attacker.example"  # where exfiltrated text is sent; a reserved name that nobody owns
 
-PREFIX = "payloads:"
-LARGEST = 16 * 1024 * 1024  # bytes of a file
-LONGEST = 20_000  # characters of a payload
-MOST = 100_000
 _WORD = re.compile(r"\w{3,40}")
 _FLOOD = 24  # words; a flood needs many, and a passage is cut to the model's window
 
@@ -168,7 +153,6 @@ _KNOWN = (
     Attack("overthinking", "sets problems to be solved first", _overthinking, 3, _truth, goal="other"),
     Attack("image-exfiltration", "sends the question away in an image", _appending(_IMAGE), 3, _link, goal="link"),
     Attack("link-exfiltration", "sends the question away in a link", _appending(_MORE), 3, _link, goal="link"),
-    Attack("adaptive", "was searched for against this very defence", None, 1, needs_defense=True),
 )  # fmt: skip
 ATTACKS: dict[str, Attack] = {attack.name: attack for attack in _KNOWN}
 """The attacks by name; `attack_of` knows more."""
@@ -185,7 +169,7 @@ def _common_words(texts: Iterable[str], without: Iterable[str]) -> list[str]:
 
 
 def attack_of(name: str | Writer) -> Attack:
-    """The attack of that name: of `ATTACKS`, `payloads:FILE`, `module:function`, `file.py:function`, or a function.
+    """The attack of that name: of `ATTACKS`, `module:function`, `file.py:function`, or a function.
 
     A function takes a `Scene` and returns one text, or several; it decides what is planted and never where, so that
     whatever it returns is an attack within the budget.
@@ -196,8 +180,6 @@ def attack_of(name: str | Writer) -> Attack:
     if isinstance(name, str):
         if name in ATTACKS:
             return ATTACKS[name]
-        if name.startswith(PREFIX):
-            return payload_attack(name.removeprefix(PREFIX))
         if ":" not in name:
             raise ValueError(f"attack {name!r} is unknown; use one of {', '.join(ATTACKS)}, or module:function")
         write = load_object(name, f"attack {name!r}")
@@ -207,50 +189,3 @@ def attack_of(name: str | Writer) -> Attack:
     if not callable(write):
         raise TypeError(f"attack {name!r} must be a function that takes a Scene, got {type(write).__name__}")
     return Attack(name, "comes from a function", write, REPEAT)
-
-
-def payload_attack(path: str) -> Attack:
-    """The attack that plants payloads of a file, drawn by seed and question, each behind the text of the best passage.
-
-    `{{question}}` and `{{target}}` in a payload are replaced; where some payload has a target, the attacker's success
-    is that the target is answered, else nothing in an answer shows it.
-    """
-    try:
-        texts = _read(path, Path(path).stat().st_mtime_ns)
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"cannot read the payloads {path!r}: {printable(str(error), 200)}") from error
-
-    def write(scene: Scene) -> list[str]:
-        random = Random(f"{scene.seed} {scene.question}")
-        chosen = random.sample(texts, min(max(scene.corruption_size, 1), len(texts)))
-        filled = [t.replace("{{question}}", scene.question).replace("{{target}}", scene.target) for t in chosen]
-        return [f"{scene.cover} {repeated(text[: 2 * LONGEST], scene.repeat)}" for text in filled]
-
-    about = f"is one of the {len(texts):,} payloads of a file"
-    if any("{{target}}" in text for text in texts):
-        return Attack(f"{PREFIX}{path}", about, write, 1)
-    return Attack(f"{PREFIX}{path}", about, write, 1, lambda question: question.incorrect or "", goal="other")
-
-
-@lru_cache(maxsize=16)  # each question asks for them
-def _read(path: str, changed: int) -> tuple[str, ...]:
-    """The payloads of a file, in its order and without repeats."""
-    with Path(path).open("rb") as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise ValueError(f"more than {LARGEST >> 20} MiB; split the file")
-    text = data.decode("utf-8-sig")
-    found = _texts(json.loads(text)) if path.lower().endswith(".json") else text.splitlines()
-    texts = tuple(dict.fromkeys(payload.strip()[:LONGEST] for payload in found if payload.strip()))
-    if not texts:
-        raise ValueError("it holds no text; write a JSON list, or one text per line")
-    return texts[:MOST]
-
-
-def _texts(value: Any) -> list[str]:
-    """The texts of a list, of an object's `payloads`, or else of all lists of an object."""
-    if isinstance(value, Mapping):
-        value = value.get("payloads") or [
-            text for listed in value.values() if isinstance(listed, list) for text in listed
-        ]
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []

@@ -10,21 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations.certification.cases import check_attack
-from robustrag_integrations.certification.metrics import Metric, contains_answer
-from robustrag_integrations.evaluation.attacks.families import ATTACKS, attack_of
+from robustrag_integrations.evaluation.attacks.families import attack_of
 from robustrag_integrations.evaluation.attacks.scene import Attack, AttackedQuestion, Goal, Scene, Writer
 from robustrag_integrations.grouping.passages import Passage, as_passages, is_named
 
-if TYPE_CHECKING:
-    from robustrag_integrations.defenses.base import Defense
-
 Rank = str | int  # a name of `RANKS`, or a rank from 1
 RANKS = ("first", "middle", "last", "random")
-TRIES = 40  # retrievals that the adaptive attacker tries
 
 
 @dataclass(frozen=True)
@@ -51,26 +45,20 @@ def plan_attack(
     seed: int = 0,
     repeat: int | None = None,
     top_k: int | None = None,
-    defense: Defense | None = None,
-    choices: Sequence[str] | None = None,
-    metric: Metric = contains_answer,
-    tries: int = TRIES,
 ) -> AttackedRetrieval:
     """Corrupt a retrieval. The same arguments always give the same passages.
 
     Args:
-        name: a name of `ATTACKS`, `payloads:FILE`, `module:function`, `file.py:function`, or a function.
+        name: a name of `ATTACKS`, `module:function`, `file.py:function`, or a function.
         question: the target of the attack.
         shown: the clean retrieval, best first.
         rank: the place of the planted passages: together at the top (`first`), in the `middle`, at the end (`last`), or
             from a rank on (1 is the top; beyond the end means last); `random` draws a place for each of them, by seed
-            and question. `adaptive` finds its own places; where none does any harm, it is prompt injection at the top.
+            and question.
         corruption_size: k', how many passages are planted; no more than there is room for.
         seed: of what is drawn at random.
         repeat: number of times the malicious content is repeated in a passage; None for the attack's own number.
         top_k: number of passages that the retrieval returns when it finds enough; None: as many as are shown.
-        defense, choices, metric, tries: of `adaptive`: it tries that many retrievals on the defence, to bring down the
-            metric's score of its answers.
 
     Raises:
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.
@@ -80,31 +68,9 @@ def plan_attack(
     if rank not in RANKS and not is_whole_number(rank, 1):
         raise ValueError(f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, or a whole number from 1, the top")
     target = attack.target(question)
-    if (attack.write is None and not attack.needs_defense) or corruption_size == 0:
+    if attack.write is None or corruption_size == 0:
         return AttackedRetrieval(items, (False,) * len(items), target, attack.goal)
     scene = _scene(attack, question, items, corruption_size, repeat, seed)
-    if attack.needs_defense:
-        from robustrag_integrations.evaluation.attacks.search import adaptive
-
-        if defense is None:
-            raise ValueError("attack 'adaptive' tries its texts on the defence; give plan_attack(..., defense=...)")
-        found = adaptive(
-            defense,
-            scene.question,
-            items,
-            scene.answers,
-            target=scene.target,
-            corruption_size=corruption_size,
-            metric=metric,
-            choices=choices,
-            top_k=top_k,
-            tries=tries,
-            seed=seed,
-        )
-        if found.passages:
-            flags = tuple(not any(p is benign for benign in items) for p in found.passages)
-            return AttackedRetrieval(found.passages, flags, target)
-        attack, rank = ATTACKS["pia"], "first"
     texts, count = _texts(attack, scene), min(corruption_size, room)
     names = [f"planted{i}" for i in range(count)]  # attackers choose the names of their sources, where there are any
     named = any(map(is_named, items))
@@ -126,7 +92,7 @@ def planted_texts(
 ) -> tuple[str, ...]:
     """Return what an attack writes about a question, before it is placed: one text for all passages, or several.
 
-    The arguments are those of `plan_attack`; attacks that search or do nothing write nothing.
+    The arguments are those of `plan_attack`; `none` writes nothing.
 
     Raises:
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.

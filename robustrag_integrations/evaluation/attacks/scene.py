@@ -74,10 +74,9 @@ class Attack:
 
     Attributes:
         summary: what a planted passage does, to follow "a passage that".
-        write: None for no attack, or for one that searches (`needs_defense`).
+        write: None for no attack.
         repeat: number of times the malicious content is repeated in a passage by default.
         target: the answer that it wants; None where a question does not say.
-        needs_defense: it tries out the defence that it attacks, and puts its passages where they work best.
         goal: the criterion of success.
     """
 
@@ -86,5 +85,4 @@ class Attack:
     write: Writer | None
     repeat: int
     target: Callable[[AttackedQuestion], str | None] = lambda question: question.incorrect
-    needs_defense: bool = False
     goal: Goal = "answer"

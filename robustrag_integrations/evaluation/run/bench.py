@@ -131,9 +131,6 @@ class LocalEngine:
             seed=attack.seed,
             repeat=attack.repeat,
             top_k=job.setup.top_k,
-            defense=defense,
-            choices=choices,
-            metric=metric,
         )
         row["target"] = attacked.target
         row["passages"] = [

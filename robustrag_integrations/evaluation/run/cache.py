@@ -26,7 +26,6 @@ from robustrag_integrations.models.base import (
     AroundModel,
     DecodingModel,
     DecodingSession,
-    FinalAnswers,
     Response,
     Role,
     TextModel,
@@ -143,10 +142,6 @@ class MeteredModel(AroundModel):
         wanted = _missing(keys, known)
         made = await self._model.agenerate([prompts[i] for i in wanted], role) if wanted else []
         return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
-
-    def finals(self) -> FinalAnswers:
-        """The model's own way where it has one: it reports how it went, and must go the same way each time."""
-        return self._model.finals() if self._model.shares_batches else FinalAnswers(self)
 
     def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """The model's stream, neither counted nor kept."""

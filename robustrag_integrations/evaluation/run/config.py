@@ -157,7 +157,6 @@ def _planned(entry: Mapping[str, Any]) -> list[PlannedAttack]:
         return []
     ranks, sizes, repeat, seed = (_read(key, entry) for key in _OF_ATTACKS)
     tasks = _read("tasks", {"tasks": entry.get("tasks", TASKS)})
-    ranks = ranks[:1] if attack_of(entry["name"]).needs_defense else ranks
     return [
         PlannedAttack(entry["name"], rank, size, seed, repeat, tasks) for size, rank in itertools.product(sizes, ranks)
     ]
@@ -262,7 +261,7 @@ def _defense(value: Any) -> DefenseSpec:
 
 def _attack(value: Any) -> dict[str, Any]:
     given = _entry(value, "name", ("name", "tasks", *_OF_ATTACKS))
-    attack_of(_one_of(lambda: ATTACKS, ", payloads:FILE or module:function")(given["name"]))
+    attack_of(_one_of(lambda: ATTACKS, " or module:function")(given["name"]))
     return {key: each for key, each in given.items() if each is not None}
 
 

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from robustrag_integrations._util.plugins import load_object, source_digest
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.defenses.registry import METHODS, entry_of
-from robustrag_integrations.evaluation.attacks.families import PREFIX, attack_of
+from robustrag_integrations.evaluation.attacks.families import attack_of
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.run.config import (
@@ -232,7 +231,5 @@ def _extractor(setup: Setup) -> str | None:
 
 @lru_cache(maxsize=64)
 def _code_of(name: str) -> str | None:
-    """Return a hash of the file with a function of the user's, or of an attack's payloads; None for one that ships."""
-    if name.startswith(PREFIX):
-        return hashlib.sha256(Path(name.removeprefix(PREFIX)).read_bytes()).hexdigest()
+    """Return a hash of the file with a function of the user's; None for one that ships."""
     return source_digest(load_object(name)) if ":" in name else None

@@ -43,8 +43,7 @@ class AttackSpec:
             return "none"
         extras = [] if self.repeat is None else [f"x{self.repeat}"]
         extras += [] if self.seed == 0 else [f"seed {self.seed}"]
-        place = "" if self.name == "adaptive" else f" @{self.rank}"  # it chooses its own ranks
-        where = f"{self.name}{place} k'={self.corruption_size}"
+        where = f"{self.name} @{self.rank} k'={self.corruption_size}"
         return f"{where} ({', '.join(extras)})" if extras else where
 
 

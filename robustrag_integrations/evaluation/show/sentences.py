@@ -74,7 +74,7 @@ def _planted(attack: AttackSpec, several_ranks: bool) -> str:
     known = ATTACKS.get(attack.name)
     does = known.summary if known else f"comes from {attack.name}"
     count = attack.corruption_size
-    place = f" (at rank: {attack.rank})" if several_ranks and attack.name != "adaptive" else ""
+    place = f" (at rank: {attack.rank})" if several_ranks else ""
     many = "One planted passage that" if count == 1 else f"{count} planted passages, each of which"
     return f"{many} {does}{place}"
 

@@ -168,7 +168,7 @@ def _attack_cell(attack: AttackSpec, attacks: Sequence[AttackSpec]) -> str:
     if attack.name == "none":
         return "none"
     size = f" {attack.corruption_size} planted" if len({a.corruption_size for a in attacks}) > 1 else ""
-    rank = f" {attack.rank}" if len({a.rank for a in attacks}) > 1 and attack.name != "adaptive" else ""
+    rank = f" {attack.rank}" if len({a.rank for a in attacks}) > 1 else ""
     repeat = f" x{attack.repeat}" if len({a.repeat for a in attacks}) > 1 and attack.repeat else ""
     seed = f" seed {attack.seed}" if len({a.seed for a in attacks}) > 1 else ""
     return f"{attack.name}{size}{rank}{repeat}{seed}"

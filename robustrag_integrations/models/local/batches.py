@@ -19,7 +19,7 @@ from transformers import DynamicCache
 from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, memory_explained
-from robustrag_integrations.models.local.token_trees import LocalTree, TokenTrie, known_noise
+from robustrag_integrations.models.local.token_trees import TokenTrie
 
 R = TypeVar("R", bound="_Rows")
 
@@ -46,14 +46,6 @@ class _Rows:
         with torch.inference_mode():
             twin.cache = copy.deepcopy(self.cache)
         return twin
-
-    def tree(self) -> LocalTree | None:
-        """Return a tree of continuations, if `known_noise`; the batch itself stays as it is."""
-        if not known_noise(self._lm):
-            return None
-        with torch.inference_mode():
-            cache = self.cache.filled_up(self.rows)
-            return LocalTree(self._lm, self._rules, cache, self.cache.lengths[: self.rows])
 
 
 class SinglePrompt(_Rows):
@@ -142,9 +134,6 @@ class PlainPrompt(_Rows):
         attends = kinds <= {"full_attention", "sliding_attention"}
         self.cache = DynamicCache() if attends else DynamicCache(config=lm.config)
 
-    def tree(self) -> None:
-        """Return None: the library's own masks cannot express trees."""
-
     @torch.inference_mode()
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the prompt, and score strings that may follow, given as tokens."""
@@ -217,47 +206,13 @@ class PromptRows(_Rows):
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token to each row; [rows, V] float32 logits of the one after it."""
-        return self._extend([[token] for token in (*tokens, *[0] * (self.cache.rows - self.rows))])
-
-    def _extend(self, tokens: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Append as many tokens to each row; [rows, V] float32 logits of what follows them."""
         device, cache = self._lm.device, self.cache
-        ids = torch.tensor(tokens, device=device)
-        places = torch.tensor(cache.lengths, device=device)[:, None] + torch.arange(ids.shape[1], device=device)
+        ids = torch.tensor([*tokens, *[0] * (cache.rows - self.rows)], device=device)[:, None]
+        places = torch.tensor(cache.lengths, device=device)[:, None]
         mask = self._rules.mask(places, torch.arange(cache.capacity, device=device)[None])
         logits = self._lm(ids, mask, places, cache)
-        cache.advance(ids.shape[1])
+        cache.advance()
         return logits[: self.rows, -1]
-
-
-class RowsBehind(PromptRows):
-    """Several prompts that are read together, behind what they begin with: as many tokens of each, up to its end.
-
-    Kernels are those over all rows, so that a row moves by float noise when the others change.
-
-    Args:
-        prefix: what was read of the beginning of all of them.
-        prompts: their token ids; none is shorter than the longest is beyond the prefix.
-        room: columns for what comes after a prompt.
-    """
-
-    def __init__(
-        self, lm: CausalLM, rules: MaskRules, prefix: KeyValues | None, prompts: Sequence[Sequence[int]], room: int
-    ) -> None:
-        longest = max(map(len, prompts))
-        super().__init__(lm, rules, len(prompts), len(prompts), longest + room)
-        self._prefix, self._prompts = prefix, prompts
-        self._together = longest - (prefix.tokens if prefix else 0)
-
-    @torch.inference_mode()
-    def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
-        """Read the prompts; no strings are scored behind them."""
-        with memory_explained():
-            for row in range(self.rows if self._prefix else 0):
-                self.cache.put(row, self._prefix.layers)  # type: ignore[union-attr]
-        self.cache.lengths = [len(ids) - self._together for ids in self._prompts]  # the rest of the prefix: once more
-        logits = self._extend([ids[-self._together :] for ids in self._prompts])
-        return Opened(logits, torch.zeros(self.rows, dtype=torch.float64, device=logits.device))
 
 
 class SeparateBatches:
@@ -279,9 +234,6 @@ class SeparateBatches:
     def fork(self) -> SeparateBatches:
         """Return a copy that gives the same bits."""
         return SeparateBatches([batch.fork() for batch in self._batches])
-
-    def tree(self) -> None:
-        """Return None: a tree reads all rows in one pass."""
 
 
 Batch: TypeAlias = SinglePrompt | PlainPrompt | PromptRows | SeparateBatches

@@ -2,8 +2,7 @@
 
 A forward pass writes its columns in place, behind those that each row has, and `advance` makes them count. It attends
 to all columns there are (`fixed`), under an explicit mask that hides what a row does not have; else to the columns in
-use, as many in all rows: one prompt, or a tree of tokens behind rows that were `filled_up`. In neither way does a row's
-content or length choose another row's kernel.
+use, of one prompt. In neither way does a row's content or length choose another row's kernel.
 """
 
 from __future__ import annotations
@@ -76,16 +75,6 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         """Return the keys and values [rows, heads, width] of the last column of the first rows, layer by layer."""
         ends = [length - 1 for length in self.lengths[:rows]]
         return [kept[list(range(rows)), :, ends] for pair in self._kept for kept in pair]
-
-    def filled_up(self, rows: int) -> BatchKVCache:
-        """Return a copy of the first rows, all as long as the longest: what is not theirs is to be masked."""
-        longest = max(self.lengths[:rows])
-        twin = BatchKVCache(rows, longest)
-        twin._kept = [
-            (keys[:rows, :, :longest].clone(), values[:rows, :, :longest].clone()) for keys, values in self._kept
-        ]
-        twin.lengths = [longest] * rows
-        return twin
 
     def get_seq_length(self, *args: Any, **kwargs: Any) -> int:
         """Return the number of columns in use; 0 where masks and positions are always explicit."""

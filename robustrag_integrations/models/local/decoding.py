@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import (
-    LEAST_NOISE,
     DecodingSession,
-    DecodingTree,
     Distributions,
     Opening,
     Response,
@@ -27,7 +25,7 @@ from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.token_trees import as_numpy, known_noise, leads
 from robustrag_integrations.models.reply import Ending, Piece
 
-Watch = Callable[[torch.Tensor], None]  # sees the [rows, V] logits of every step
+_LEAST_LEAD = 2.0**-14  # of a token, as a share of the largest logit, below which other shapes could turn it
 
 
 @dataclass(frozen=True)
@@ -45,18 +43,17 @@ class GreedyWriter:
             return [self.alone(prompts[0])]
         batch, _ = self.reader.together(prompts, longest, self.max_new_tokens)
         apart = not isinstance(batch, PromptRows) or not known_noise(self.reader.lm)
-        noise = 0.0 if apart else LEAST_NOISE  # a few rows may not have shown the probe all of it
-        return [
-            response if apart or lead >= 2 * noise else self.alone(prompt)
+        return [  # a few rows may not have shown the probe all noise
+            response if apart or lead >= _LEAST_LEAD else self.alone(prompt)
             for prompt, (response, lead) in zip(prompts, self.write(batch), strict=True)
         ]
 
-    def alone(self, prompt: Encoded, watch: Watch | None = None) -> Response:
+    def alone(self, prompt: Encoded) -> Response:
         """Answer one prompt."""
-        [(response, _)] = self.write(self.reader.alone(prompt, self.max_new_tokens), watch)
+        [(response, _)] = self.write(self.reader.alone(prompt, self.max_new_tokens))
         return response
 
-    def write(self, batch: Batch, watch: Watch | None = None) -> list[tuple[Response, float]]:
+    def write(self, batch: Batch) -> list[tuple[Response, float]]:
         """Write the answers of a batch until the last is complete; a complete one stays in the batch.
 
         Returns:
@@ -68,8 +65,6 @@ class GreedyWriter:
         logprobs: list[list[float]] = [[] for _ in texts]
         logits = batch.open().logits
         for step in range(self.max_new_tokens):
-            if watch is not None:
-                watch(logits)
             tokens = logits.argmax(-1).tolist()
             for row, (token, lead) in enumerate(zip(tokens, leads(logits), strict=True)):
                 if not done[row]:
@@ -139,7 +134,3 @@ class LocalSession(DecodingSession):
         twin = copy.copy(self)
         twin._batch = self._batch.fork()
         return twin
-
-    def tree(self) -> DecodingTree | None:
-        """Return a tree of many continuations per forward pass, where its float noise is known and the only one."""
-        return None if self._noise else self._batch.tree()

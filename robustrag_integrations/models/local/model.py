@@ -21,7 +21,6 @@ from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import (
     DecodingModel,
     DecodingSession,
-    FinalAnswers,
     Response,
     Role,
     TextModel,
@@ -37,12 +36,10 @@ try:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from robustrag_integrations.models.local.cancellation import in_cancellable_thread
-    from robustrag_integrations.models.local.decoding import GreedyWriter, LocalSession, Watch
-    from robustrag_integrations.models.local.final_answers import BatchedFinals
+    from robustrag_integrations.models.local.decoding import GreedyWriter, LocalSession
     from robustrag_integrations.models.local.isolation import in_words
     from robustrag_integrations.models.local.language_model import CausalLM
     from robustrag_integrations.models.local.reading import PromptReader
-    from robustrag_integrations.models.local.token_trees import known_noise
 except ImportError as error:
     raise missing("LocalModel needs torch and transformers", "local") from error
 
@@ -268,23 +265,6 @@ class LocalModel(TextModel, DecodingModel):
         room = max(max_new_tokens, sum(len(tokens) - 1 for tokens in self._abstentions))
         batch, isolation = self._reader.together(encoded, longest, room)
         return LocalSession(batch, encoded, self._abstentions, 0.0 if isolation.repeatable else 1.0)
-
-    def finals(self) -> FinalAnswers:
-        """Return the answerer of a certification's final prompts, in batches where noise cannot change an answer."""
-        if self.why_not_shared or not known_noise(self._lm) or self._encoder.frame.opened:
-            return super().finals()
-        return BatchedFinals(self)
-
-    def encode_final(self, prompt: Prompt) -> Encoded:
-        """Encode a final prompt."""
-        [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
-        return encoded
-
-    def ask_alone(self, prompt: Prompt, watch: Watch | None = None) -> Response:
-        """Answer one final prompt; `watch` sees the logits of every step."""
-        encoded = self.encode_final(prompt)
-        [response] = self.complete([encoded], [self.writer.alone(encoded, watch)])
-        return response
 
     def _encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
         """Encode prompts; return their tokens, and the most tokens that each could have had with any other passage.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 
@@ -22,13 +22,12 @@ from robustrag_integrations.models.local.batches import (
     Batch,
     PlainPrompt,
     PromptRows,
-    RowsBehind,
     SeparateBatches,
     SinglePrompt,
 )
 from robustrag_integrations.models.local.cache import KeyValues
 from robustrag_integrations.models.local.cancellation import uncancelled
-from robustrag_integrations.models.local.encoding import Encoded, common_length
+from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.isolation import Isolation, IsolationProbe, ModelMemo
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, NoExplicitMasks
 
@@ -147,20 +146,6 @@ class PromptReader:
                 rows = [read[p] for p in prompts]
                 return PromptRows(self.lm, rules, count, isolation.padded, columns, rows), isolation
         return SeparateBatches([self.alone(prompt, room) for prompt in prompts]), isolation
-
-    def behind_common_prefix(self, prompts: Sequence[Encoded], room: int) -> PromptRows:
-        """Lay out prompts as rows of one batch, behind all that they begin with; nothing is probed."""
-        rules = self._rules()
-        assert not isinstance(rules, str)  # noqa: S101 - where prefixes are shared
-        lengths = [len(p.ids) for p in prompts]
-        begun = min(common_length([p.ids for p in prompts]), min(lengths) - 1)
-        known = _Known(self.lm.fingerprint())
-        laid = [replace(p, prefixes=tuple(sorted({*p.prefixes, begun} - {0}))) for p in prompts]
-        if max(lengths) - begun <= min(lengths):
-            prefix = self._read_before(rules, laid[0], known)
-            return RowsBehind(self.lm, rules, prefix, [p.ids for p in prompts], room)
-        rows = [self._single(rules, p, known, room) for p in laid]
-        return PromptRows(self.lm, rules, len(rows), len(rows), max(lengths) + room, rows)
 
     def _single(self, rules: MaskRules, prompt: Encoded, known: _Known, room: int) -> SinglePrompt:
         """Lay out a prompt behind its prefix."""

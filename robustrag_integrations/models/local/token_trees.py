@@ -1,21 +1,14 @@
-"""Many continuations in one forward pass: trees of tokens in which each sees its ancestors only.
-
-The numbers differ from those of plain inference by float noise, since the kernels see other shapes. A tree's user must
-measure that noise against inference, and ask again in the shapes of inference wherever it could make a difference.
-"""
+"""Strings of tokens in one forward pass: a tree in which each token sees its ancestors only; and float noise."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from robustrag_integrations.models.base import DecodingTree, Distributions
-from robustrag_integrations.models.local.cache import BatchKVCache
-from robustrag_integrations.models.local.language_model import NOWHERE, CausalLM, MaskRules, why_coupled
+from robustrag_integrations.models.local.language_model import CausalLM, why_coupled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,47 +26,12 @@ def known_noise(lm: CausalLM) -> bool:
     )
 
 
-def logit_noise(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """Return the largest distance of logits [V] from the expected ones, as a share of the largest (1 at least)."""
-    gap = (got - expected).abs().amax() / expected.abs().amax().clamp(min=1)
-    return float(gap.nan_to_num(nan=math.inf))
-
-
 def leads(logits: torch.Tensor) -> list[float]:
     """Return per row of [rows, V] the lead of the best logit, a share of the largest (1 at least); 0 if not finite."""
     best, largest = logits.topk(2, dim=-1).values, logits.abs().amax(-1)
     lead = (best[:, 0] - best[:, 1]) / largest.clamp(min=1)
     found: list[float] = lead.masked_fill(~largest.isfinite(), 0.0).tolist()
     return found
-
-
-class LocalTree(DecodingTree):
-    """A growing tree of tokens, the same behind all rows of a `filled_up` cache, which it appends to.
-
-    `lengths` are the rows' own columns.
-    """
-
-    def __init__(self, lm: CausalLM, rules: MaskRules, cache: BatchKVCache, lengths: Sequence[int]) -> None:
-        self._lm, self._rules, self._cache = lm, rules, cache
-        columns = torch.arange(cache.capacity, device=lm.device)
-        self._next = torch.tensor(lengths, device=lm.device)[:, None]  # the position of a first token
-        self._places = columns.expand(len(lengths), -1).masked_fill(columns >= self._next, NOWHERE)
-        self._trie = TokenTrie()
-
-    @torch.inference_mode()
-    def grow(self, prefixes: Sequence[tuple[int, ...]]) -> list[Distributions]:
-        """Return the distributions after each of these continuations, in one forward pass."""
-        trie, old = self._trie, len(self._trie)
-        for prefix in prefixes:
-            trie.add(prefix)
-        columns = self._next + torch.tensor(trie.depths, device=self._lm.device)
-        visible = trie.ancestry()[old:].to(self._lm.device)
-        mask = self._rules.mask(columns[:, old:], torch.cat([self._places, columns], dim=1), visible)
-        ids = torch.tensor(trie.tokens[old:], device=self._lm.device).expand(len(self._next), -1)
-        logits = self._lm(ids, mask, columns[:, old:], self._cache, keep=len(prefixes))
-        self._cache.advance(len(prefixes))
-        rows = [as_numpy(logits[:, i].softmax(-1)) for i in range(len(prefixes))]
-        return [Distributions(of_one[:-1], of_one[-1]) for of_one in rows]
 
 
 class TokenTrie:

@@ -109,7 +109,7 @@ def test_the_answer_of_most_is_shown_in_their_words(
 )
 def test_a_tie_is_told_and_is_no_answer(replies: list[str | None], told: str) -> None:
     answer = ask(replies)
-    assert (answer.text, answer.abstained, answer.radius) == (f"Sources disagree:\n{told}", True, 0)
+    assert (answer.text, answer.abstained, answer.radius) == (f"The sources say:\n{told}", True, 0)
     assert answer.citations == ()
     assert answer.for_prompt().text == ABSTENTION
     assert any(f"have {replies.count(replies[0])} votes each" in w for w in answer.warnings) or "No" in replies
@@ -222,12 +222,12 @@ def test_replies_that_begin_with_opposite_verdicts_are_counted_against_each_othe
     replies = ["Yes", "Yes, employees may.", "Yes, on Fridays.", "No", "No"]
     answer = ask(replies, "May I?")
     assert (answer.abstained, answer.radius) == (True, 0)
-    assert answer.text == "Sources disagree:\n" + "\n".join(
+    assert answer.text == "The sources say:\n" + "\n".join(
         ["- 0.md: Yes", "- 1.md: Yes, employees may.", "- 2.md: Yes, on Fridays.", "- 3.md, 4.md: No"]
     )
     assert ask([*replies, "No", "No"], "May I?").text == "No"
     behind = ask(["No", "Yes, you may", "Yes, I may", "Yes, you may", "Yes, I may"], "May I?").text.splitlines()
-    assert behind[0] == "Sources disagree:"
+    assert behind[0] == "The sources say:"
     assert behind[3] == "- 0.md: No"
     firm = ask(["Yes"] * 6 + ["No", "No, never"], "May I?")
     assert (firm.text, firm.radius) == ("Yes", 1)

@@ -26,8 +26,6 @@ def test_nothing_retained_names_the_settings_to_change() -> None:
 
 def test_sources_that_say_something_else_are_named_from_the_first_on() -> None:
     answer = _answer(["Yes.", "Yes", "Yes.", "Yes!", "No.", "No, never.", "Perhaps."], alpha=0.5, final="never")
-    against, besides = [w for w in answer.warnings if "answering sources" in w]
+    [against] = [w for w in answer.warnings if "answering sources" in w]
     assert answer.text == "yes"
-    assert "otherwise" in against
-    assert "4.txt" in against
-    assert "'Perhaps." in besides
+    assert all(part in against for part in ("3 of 7", "4.txt", "'No.", "'Perhaps."))

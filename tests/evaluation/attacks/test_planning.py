@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, isolate
+from robustrag_integrations import MajorityVoting, Passage, isolate
 from robustrag_integrations.certification import benign_source_cases
 from robustrag_integrations.evaluation.attacks import ATTACKS, AttackedRetrieval, Scene, plan_attack
 from robustrag_integrations.evaluation.attacks.families import attack_of
 from robustrag_integrations.evaluation.attacks.planning import Rank
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
-from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
+from tests.helpers.scripted import BARE_CHOICES, ScriptedModel
 
 QUESTION = EvalQuestion("q", "Who runs the mill?", ("Anna Lind",), "Bo Ek", choices=("Anna Lind", "Bo Ek"))
-CANNED = [name for name in ATTACKS if name not in ("none", "adaptive")]
+CANNED = [name for name in ATTACKS if name != "none"]
 RANKS = st.sampled_from(["first", "middle", "last", "random"]) | st.integers(1, 12)
 
 
@@ -130,7 +130,6 @@ def test_texts_that_came_with_the_question_are_planted_in_turn() -> None:
         ({"corruption_size": -1}, "corruption_size=-1"),
         ({"top_k": 2}, "top_k=2"),
         ({"repeat": 0}, "repeat=0"),
-        ({"name": "adaptive"}, "defense=..."),
         ({"name": "no_such_module:attack"}, "cannot import 'no_such_module'"),
         ({"name": "json:no_such_function"}, "no_such_function"),
         ({"name": "nowhere.py:attack"}, "no file"),
@@ -160,29 +159,6 @@ def test_a_plain_function_is_an_attack() -> None:
     assert where(attacked) == [3, 4]
     assert (seen[0].seed, seen[0].corruption_size, seen[0].answers) == (4, 2, ("Anna Lind",))
     assert attack_of(mine).name.endswith("mine")
-
-
-def test_the_adaptive_attacker_stays_within_the_budget() -> None:
-    model = ScriptedModel(
-        lambda text: "Bo Ek" if "please output Bo Ek" in text else "Anna Lind",
-        lambda prompt: "Bo Ek" if "bo ek" in prompt.casefold() else "Anna Lind",
-    )
-    defense = KeywordAggregation(model, prompts=BARE)
-    clean = passages(6)
-    about = {"corruption_size": 2, "defense": defense, "tries": 6, "top_k": 6, "seed": 3}
-    attacked = plan_attack("adaptive", QUESTION, clean, **about)  # type: ignore[arg-type]
-    assert (len(attacked.passages), sum(attacked.planted)) == (6, 2)
-    assert_legal(attacked, clean, 2, 6, 1)
-    assert plan_attack("adaptive", QUESTION, clean, **about) == attacked  # type: ignore[arg-type]
-
-
-def test_the_adaptive_attacker_who_finds_nothing_still_attacks() -> None:
-    defense = MajorityVoting(ScriptedModel(lambda text: "Anna Lind"), prompts=BARE_CHOICES)
-    attacked = plan_attack(
-        "adaptive", QUESTION, passages(5), corruption_size=2, defense=defense, choices=QUESTION.choices, tries=4
-    )
-    assert where(attacked) == [0, 1]
-    assert "please output Bo Ek" in texts_in(attacked)[0]
 
 
 def test_no_planned_attack_gets_below_a_certificate() -> None:

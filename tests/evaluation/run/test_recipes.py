@@ -1,4 +1,4 @@
-"""Attacks, metrics, payloads and data of others go through `robustrag eval` from the file to the rows."""
+"""Attacks and metrics of others go through `robustrag eval` from the file to the rows."""
 
 from __future__ import annotations
 

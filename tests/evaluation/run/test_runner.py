@@ -206,12 +206,6 @@ def test_a_metric_that_fails_on_some_answers_costs_these_their_score_and_nothing
     assert [row["scores"]["correct"] for row in done.rows if row not in failing] == [1.0, 1.0]
     [line] = summarise(done.rows)
     assert line.unreadable == 1
-    searched = evaluate(
-        config(
-            methods=["vanilla"], tasks=["multiple_choice"], attacks=["adaptive"], metric="tests.evaluation.light:fussy"
-        )
-    )
-    assert searched.failed == 0
 
 
 @pytest.mark.parametrize(("answers", "correct"), [(["Zenda"], 1.0), (["Zenda", "Tarlen"], 0.0)])

@@ -64,7 +64,7 @@ def disagreeing(*said: str) -> RobustAnswer:
         SourceReport(i, (f"p{i}",), (f"{i}.pdf",), "differs", one, keywords=(one,), words=(one,))
         for i, one in enumerate(said)
     )
-    return replace(answer(ABSTENTION, abstained=True), sources=sources).telling(disagree=True)
+    return replace(answer(ABSTENTION, abstained=True), sources=sources).telling()
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_a_run_without_an_attack_tells_who_was_right_and_one_without_answers_say
 
 def test_several_data_sets_are_told_apart_and_hostile_names_do_nothing() -> None:
     evil = "\x1b[31mred\u202e\nnew"
-    told = said(answers("vanilla", 0), answers("vanilla", 0, dataset=evil, attack={**PIA, "name": f"payloads:{evil}"}))
+    told = said(answers("vanilla", 0), answers("vanilla", 0, dataset=evil, attack={**PIA, "name": f"mine:{evil}"}))
     assert told[0].startswith("demo (short answers), bundled: One planted passage")
-    assert "comes from payloads:" in told[1]
+    assert "comes from mine:" in told[1]
     assert not any(character in "".join(told) for character in "\x1b\u202e\n")

@@ -47,7 +47,7 @@ def test_the_main_table_has_nine_columns_and_its_legend_explains_each() -> None:
 def test_the_main_table_fits_with_many_attacks_and_long_names_and_cuts_none(width: int) -> None:
     long = ["keyword alpha=0.25 beta=3 extractor=spacy group_by=origin top_k=20", "consensus min_support=" + "3" * 20]
     attacks = [{**PIA, "name": name, "rank": rank, "corruption_size": size, "seed": 7, "repeat": 3}
-               for name in ("keyword-flooding", "image-exfiltration", "payloads:folder/of/payloads.json")
+               for name in ("keyword-flooding", "image-exfiltration", "mine:folder/of/payloads.json")
                for rank in ("first", "random") for size in (1, 12)]  # fmt: skip
     rows = [row(1, setup=setup, attack=attack) for setup in long for attack in ({"name": "none"}, *attacks)]
     [text] = main(rows, width)
@@ -59,7 +59,7 @@ def test_the_main_table_fits_with_many_attacks_and_long_names_and_cuts_none(widt
         "".join(line[a:b] for line in table).replace(" ", "") for a, b in ((0, ends[0]), (ends[0], ends[1]))
     )
     assert names.count(long[0].replace(" ", "")) == names.count(long[1].replace(" ", "")) == 13
-    assert planted.count("payloads:folder/of/payloads.json12plantedrandom") == 2
+    assert planted.count("mine:folder/of/payloads.json12plantedrandom") == 2
 
 
 def test_each_data_set_has_a_table_and_what_was_certified_another_one() -> None:

@@ -1,6 +1,6 @@
 """The adaptive attacker on the bundled reader and the demo corpus; alone, the long run of it.
 
-`python -m tests.certification.reader_attacks [TRIES]`. Both promises are attacked: no answer scores below tau, and none
+`python -m benchmarks.compare.reader_attacks [TRIES]`. Both promises are attacked: no answer scores below tau, and none
 within its radius is another one. The certificate is made first; the attacker never sees it.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from benchmarks.compare.search import AdaptiveAttack, adaptive, adaptive_substitution
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, MajorityVoting
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.evaluation.attacks.search import AdaptiveAttack, adaptive, adaptive_substitution
 from robustrag_integrations.text.prompts import prompts_for
 
 SIZES = (1, 2)

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from benchmarks.compare.reader_attacks import SETUPS, besiege, demo_questions, reader, summary
+from benchmarks.compare.search import STRATEGIES, adaptive, adaptive_substitution, obeys
 from robustrag_integrations import KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
-from robustrag_integrations.evaluation.attacks.search import STRATEGIES, adaptive, adaptive_substitution, obeys
-from tests.certification.reader_attacks import SETUPS, besiege, demo_questions, reader, summary
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, split
 
 _ORDER = re.compile(r"please output (.+?)\.(?= When|$|\s)")
