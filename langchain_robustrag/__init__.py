@@ -23,11 +23,12 @@ from langchain_robustrag.check import aassert_defended, assert_defended
 from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.documents import supporting_documents
 from langchain_robustrag.messages import for_prompts, history_message
-from langchain_robustrag.retrieval import create_robust_retrieval_chain
+from langchain_robustrag.retrieval import RobustResult, RobustRetrievalChain, create_robust_retrieval_chain
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.tool import create_robust_node, create_robust_retriever_tool
 from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations.answers.abstained import Abstained
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.audit.canaries import CheckedRun
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.grouping.votes import VoteRules
@@ -40,8 +41,11 @@ __all__ = [
     "DiverseRetriever",
     "Finding",
     "IsolationAudit",
+    "RobustAnswer",
     "RobustDocuments",
     "RobustOptions",
+    "RobustResult",
+    "RobustRetrievalChain",
     "UndefendedError",
     "VoteRules",
     "aassert_defended",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.language_models import LanguageModelLike
+from langchain_core.language_models import BaseChatModel, LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser, StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
+from langchain_core.runnables import RunnableConfig
 
 from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT
-from langchain_robustrag.language_models import AnyModel, as_runnable, decoding_model
+from langchain_robustrag.language_models import AnyModel, as_runnable, decoding_model, wrapped_models
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
@@ -88,8 +90,8 @@ def create_robust_documents_chain(
             documents. About trusted documents it is asked as it is, behind one sentence (`silence_request`). None for
             the project's own.
         method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
-            long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None: the
-            first of these that does the task and takes what is given here.
+            long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None:
+            consensus, and voting where there are `choices`; no setting chooses another one.
         group_by: the unit of one vote: `"origin"` (default: one file or page, as `metadata` says under `file_path`,
             `source`, `url`, ...), `"site"` (one registrable domain), `"passage"` (each document), any other name of a
             metadata entry (`"author"`), or a function from a `Passage` (`text`, `source`, `metadata`) to a key.
@@ -139,21 +141,14 @@ def create_robust_documents_chain(
         # 'Paris'
         ```
     """
-    besides = {
-        "choices": choices,
-        "keyword_prompt": keyword_prompt,
-        "final_llm": final_llm,
-        "output_schema": output_schema,
-    }
-    others = [name for name, value in besides.items() if value is not None]
     chosen = Arguments.of({**options, "group_by": group_by}, votes)
-    entry = method_for(method, chosen.options, others)
-    taken = ["task", "keyword_prompt"] if entry.final_prompt == "keyword" else ["task"]
-    taken += ["final_llm", "output_schema"] if entry.final_prompt else []
-    taken += ["choices"] if entry.takes_choices else []
-    names = [*chosen.options, *(name for name in options if name not in RULES), *others]
-    instead = {name: f"write calls=CallOptions({name}=...)" for name in ("max_concurrency", "timeout", "attempts")}
-    entry.check_names(names, taken, near=[*RobustDocuments.model_fields, *besides], instead=instead)
+    entry = method_for(method, chosen.options.get("task"), choices)
+    besides = {"choices": choices, "keyword_prompt": keyword_prompt, "output_schema": output_schema}
+    given = [name for name, value in besides.items() if value is not None]
+    names = [*chosen.options, *(name for name in options if name not in RULES), *given]
+    entry.check_names(
+        names, ["task", *sorted(entry.further & besides.keys())], near=_ARGUMENTS, instead=_elsewhere(llm)
+    )
     checked: Any = entry.load().settings_of(**chosen.options)
     if output_schema is not None:
         if checked.task == "list" or output_parser is not None:
@@ -162,8 +157,8 @@ def create_robust_documents_chain(
             )
         always = {"objects": True} if entry.name == "consensus" else {"final": "always"}
         checked = replace(checked, **always)
-    elif final_llm is not None and entry.name == "consensus":
-        raise ValueError("final_llm is unused: consensus makes no final call without output_schema")
+    elif final_llm is not None and entry.name != "keyword":
+        raise ValueError(f"final_llm is unused: {entry.name} makes no final call without output_schema")
     checked_reader(reader)
     entry.load().check_rules(chosen.rules)
     if not isinstance(calls := calls or CallOptions(), CallOptions):
@@ -207,6 +202,22 @@ def create_robust_documents_chain(
         document_variable_name=name,
         return_robustness=return_robustness,
     )
+
+
+_ARGUMENTS = tuple(
+    name for name in signature(create_robust_documents_chain).parameters if name not in ("llm", "options")
+)
+
+
+def _elsewhere(llm: Any) -> dict[str, str]:
+    """Return what to write for arguments that are others' of LangChain: the model's fields, the config and calls."""
+    found: dict[str, str] = {}
+    for model, _ in wrapped_models(llm):
+        for name in getattr(type(model), "model_fields", {}).keys() - BaseChatModel.model_fields.keys():
+            found[name] = f"it belongs to the model: {type(model).__name__}({name}=...)"
+    for name in RunnableConfig.__annotations__:
+        found[name] = f"it goes into the config: chain.invoke(inputs, config={{{name!r}: ...}})"
+    return {**found, **{field.name: f"write calls=CallOptions({field.name}=...)" for field in fields(CallOptions)}}
 
 
 def create_reporting_chain(

@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.documents import Document
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.prompts import BasePromptTemplate
-from langchain_core.runnables import AddableDict, ConfigurableFieldSpec, Runnable, RunnableConfig
+from langchain_core.runnables import AddableDict, ConfigurableFieldSpec, Runnable, RunnableConfig, RunnablePassthrough
 from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
 from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
@@ -34,7 +36,19 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class RobustRetrievalChain(OneRun[dict[str, Any]]):
+class RobustResult(TypedDict, total=False):
+    """What a chain of `create_robust_retrieval_chain` gives: its input, and these. A chunk of a stream has some."""
+
+    input: str
+    question: str
+    query: str
+    context: list[Document]
+    standalone_question: str
+    answer: Any
+    robustness: RobustAnswer
+
+
+class RobustRetrievalChain(OneRun[RobustResult]):
     """A chain of `create_robust_retrieval_chain`: documents go through the robust chain, and nowhere else."""
 
     name: str | None = "robust_retrieval_chain"
@@ -43,11 +57,23 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
     answering: RobustDocuments = Field(frozen=True)
     supporting_only: bool = Field(default=False, frozen=True)
 
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={retriever.get_name()}" for name, retriever in self._retrievers.items())
+        return f"RobustRetrievalChain({shown}, answering={self.answering!r})"
+
+    @property
+    def _retrievers(self) -> dict[str, Runnable[Any, Any]]:
+        found = {"trusted_retriever": self.trusted_retriever, "retriever": self.retriever}
+        return {name: retriever for name, retriever in found.items() if retriever is not None}
+
+    def _parts(self) -> list[Runnable[Any, Any]]:
+        return [RunnablePassthrough.assign(**self._retrievers), self.answering]
+
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The configurable fields of the retrievers and of the robust chain."""
-        parts = [self.retriever, self.trusted_retriever, self.answering]
-        return get_unique_config_specs(spec for part in parts if part is not None for spec in part.config_specs)
+        parts = [*self._retrievers.values(), self.answering]
+        return get_unique_config_specs(spec for part in parts for spec in part.config_specs)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """Return the schema of the prompt's inputs other than the documents: the question, and any others."""
@@ -55,19 +81,32 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
         fields: dict[str, Any] = {n: (f.annotation, ...) for n, f in given.model_fields.items() if n not in left}
         return create_model("RobustRetrievalInput", **fields)
 
-    def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
+    @property
+    def OutputType(self) -> Any:
+        """The type of the result."""
+        return RobustResult
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Return the schema of the input, the documents, the answer and the report."""
+        given, answered = self.get_input_schema(config), self.answering.get_output_schema(config)
+        known = {**given.model_fields, **answered.model_fields}
+        fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in known.items()}
+        fields |= {self.answering.document_variable_name: (list[Document], ...), STANDALONE: (str | None, None)}
+        return create_model("RobustRetrievalOutput", **fields)
+
+    def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Any:
         call = _Call(self, inputs, run_manager, config)
         asked = call.asking(call.invoke_first())
         answered = self.answering.invoke(asked, child_config(config, run_manager, "answer"))
         return {**inputs, **call.found(), **call.shown(answered)}
 
-    async def _aanswer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
+    async def _aanswer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Any:
         call = _Call(self, inputs, run_manager, config)
         asked = call.asking(await call.ainvoke_first())
         answered = await self.answering.ainvoke(asked, child_config(config, run_manager, "answer"))
         return {**inputs, **call.found(), **call.shown(answered)}
 
-    def _pieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Iterator[dict[str, Any]]:
+    def _pieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Iterator[Any]:
         call = _Call(self, inputs, run_manager, config)
         yield AddableDict(inputs)
         asked = call.asking(call.invoke_first())
@@ -76,7 +115,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
             yield from call.new()
             yield call.shown(piece)
 
-    async def _apieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
+    async def _apieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> AsyncIterator[Any]:
         call = _Call(self, inputs, run_manager, config)
         yield AddableDict(inputs)
         asked = call.asking(await call.ainvoke_first())

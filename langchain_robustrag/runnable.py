@@ -24,9 +24,14 @@ from langchain_core.runnables import (
     ConfigurableFieldSpec,
     Runnable,
     RunnableConfig,
+    RunnableLambda,
+    RunnableParallel,
+    RunnablePassthrough,
+    RunnableSequence,
     RunnableSerializable,
 )
 from langchain_core.runnables.config import patch_config
+from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
@@ -100,11 +105,28 @@ _DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
 Output = TypeVar("Output")
 
 
-class OneRun(RunnableSerializable[Any, Output]):
+class OneRun(RunnableSerializable[dict[str, Any], Output]):
     """A Runnable that is one run in a trace, and takes a dict and no other arguments. Subclasses implement `_answer`,
-    `_aanswer`, `_pieces` and `_apieces`. Behind another Runnable it begins when its input is complete."""
+    `_aanswer`, `_pieces` and `_apieces`, and say of which parts they are. Behind another Runnable it begins when its
+    input is complete."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    def _parts(self) -> list[Runnable[Any, Any]]:
+        """Return its parts, in the order in which they are asked."""
+        raise NotImplementedError
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        """Return the graph of its parts, from which `get_prompts` reads the prompts."""
+        graph = RunnableSequence(*self._parts()).get_graph(config)
+        ends = (graph.first_node(), self.get_input_schema(config)), (graph.last_node(), self.get_output_schema(config))
+        for node, schema in ends:
+            if node is not None:
+                graph.nodes[node.id] = node._replace(name=schema.__name__, data=schema)
+        return graph
+
+    def __str__(self) -> str:
+        return repr(self)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None) -> Output:  # type: ignore[override]
         """Answer once."""
@@ -224,9 +246,22 @@ class RobustDocuments(OneRun[Any]):
         self._format_caveats = (JSON_CAVEAT.format("output_schema="),) if wants_json else ()
 
     def __repr__(self) -> str:
-        llm = self.llm.description if isinstance(self.llm, TextModel) else type(self.llm).__name__
         report = ", return_robustness=True" if self.return_robustness else ""
-        return f"RobustDocuments({llm}, method={self.method!r}, prompt={type(self.prompt).__name__}{report})"
+        return f"RobustDocuments({self._model_name}, method={self.method!r}, prompt={self.prompt.get_name()}{report})"
+
+    @property
+    def _model_name(self) -> str:
+        return self.llm.description if isinstance(self.llm, TextModel) else type(self.llm).__name__
+
+    def _parts(self) -> list[Runnable[Any, Any]]:
+        prompt: Runnable[Any, Any] = self.prompt
+        if self.trusted_prompt is not None:
+            prompt = RunnableParallel({"isolated": prompt, "trusted": self.trusted_prompt})
+        llm = RunnableLambda(lambda asked: asked, name=self._model_name) if self._of_core else self.llm
+        parts = [RunnablePassthrough.assign(**{self.document_variable_name: self.document_prompt}), prompt, llm]
+        if self.structured is not None or self.method == "keyword":
+            parts += [self.keyword_prompt or self.prompt, self.final_llm or llm]
+        return parts if self.structured is not None else [*parts, self.output_parser]
 
     @property
     def _trusted_name(self) -> str:
@@ -246,6 +281,25 @@ class RobustDocuments(OneRun[Any]):
         fields: dict[str, Any] = {self.document_variable_name: (list[Document], ...)}
         fields |= {name: (self.prompt.input_types.get(name, str), ...) for name in named if isinstance(name, str)}
         return create_model("RobustDocumentsInput", **fields)
+
+    @property
+    def OutputType(self) -> Any:
+        """The type of the answer; of a dict with the report, `get_output_schema` has the types."""
+        return dict[str, Any] if self.return_robustness else self._answer_type
+
+    @property
+    def _answer_type(self) -> Any:
+        if self.structured is not None:
+            return self.structured.type
+        with suppress(TypeError):  # a function, whose type nobody knows
+            return self.output_parser.OutputType
+        return Any
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Return the schema of the output: the answer, or a dict of it and the report."""
+        if not self.return_robustness:
+            return super().get_output_schema(config)
+        return create_model("RobustDocumentsOutput", answer=(self._answer_type, ...), robustness=(RobustAnswer, ...))
 
     def _answer(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Any:
         plan, performer, question = self._call(inputs, run_manager, config)

@@ -82,6 +82,11 @@ class Structured:
             return ChatPromptValue(messages=[*value.messages, HumanMessage(told)])
         return StringPromptValue(text=f"{value.to_string() if isinstance(value, PromptValue) else value}\n\n{told}")
 
+    @property
+    def type(self) -> Any:
+        """The type of what `loaded` gives."""
+        return self.schema | Abstained if _is_pydantic(self.schema) else dict[str, Any]
+
     def loaded(self, answer: RobustAnswer) -> Any:
         """Return the answer as an object of the schema, or `Abstained`; as a dict where the schema gives dicts."""
         if answer.abstained:

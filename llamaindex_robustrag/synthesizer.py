@@ -115,8 +115,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     Args:
         llm: asked once per source and once at the end; a `LocalModel` of the core will do. None: `Settings.llm`.
-        method: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: the first of these that does the
-            task and takes what is given here.
+        method: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: consensus, and voting where there are
+            `choices`; no setting chooses another one.
         streaming: True if `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
             `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every source; for consensus
@@ -173,10 +173,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         super().__init__(
             llm=_llm_of(llm), prompt_helper=prompt_helper, streaming=streaming, output_cls=_checked_class(output_cls)
         )
-        of_method = {"final_llm": final_llm, "output_cls": output_cls, "choices": choices}
         given = Arguments.of({**options, "group_by": group_by}, votes)
-        named = [name for name, value in of_method.items() if value is not None]
-        self._method = method_for(method, given.options, named)
+        self._method = method_for(method, given.options.get("task"), choices)
         taken = [*signature(RobustRAGSynthesizer.__init__).parameters, *RULES]
         self._method.check_names(given.options, ("task", "prompts"), near=taken)
         self._settings: Any = self._method.load().settings_of(**given.options)

@@ -280,8 +280,7 @@ class Answering:
             given = Arguments.of(typed)
             self._settings = given.options
             self.task = self._settings.pop("task", None)
-            names = [*self._settings, *(["choices"] if choices else [])]
-            self.method = args.method or default_method(self.task, names)
+            self.method = args.method or default_method(self.task, choices)
             self.rules = given.rules
             self._check(args.methods, choices)
         except (ValueError, TypeError) as error:

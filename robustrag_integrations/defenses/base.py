@@ -16,7 +16,7 @@ from functools import partial
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 
-from robustrag_integrations._util.checks import check_flag, refuse_unknown
+from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations._util.settings import settings_in
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Promise
@@ -95,8 +95,7 @@ class Defense(ABC):
         self.accept_sampling = given.pop("accept_sampling", False)
         check_flag(accept_sampling=self.accept_sampling)
         votes = given.pop("votes", None)
-        known = [*VOTES, "votes", "task", "prompts", *(s.name for s in settings_in(self.settings_type))]
-        refuse_unknown(given, known, type(self).__name__)
+        self.method.check_names(given, (*VOTES, "votes", "task", "prompts"))
         chosen = Arguments.of(given, votes=votes)
         self.rules = chosen.rules
         self.check_rules(self.rules)

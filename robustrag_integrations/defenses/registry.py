@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from robustrag_integrations._util.checks import nearest_of, refuse_unknown
 from robustrag_integrations._util.settings import Setting, settings_in
 from robustrag_integrations.grouping.votes import RULES
+from robustrag_integrations.models.base import REPLY_LIMITS
 
 if TYPE_CHECKING:
     from robustrag_integrations.text.prompts import Task
@@ -75,6 +76,13 @@ class Method:
         fix = f"; use {' or '.join(others)} for {str(task).replace('_', ' ')}" if others else ""
         raise ValueError(f"task={task!r}: {self.name} does {' and '.join(map(repr, self.tasks))}{fix}")
 
+    @property
+    def further(self) -> set[str]:
+        """The arguments that not every method has besides settings, under every name that a front door gives them."""
+        found = {"keyword_prompt"} if self.final_prompt == "keyword" else set()
+        found |= {"final_llm", "output_schema", "output_cls"} if self.final_prompt else set()
+        return found | {"choices"} if self.takes_choices else found
+
     def check_names(
         self,
         names: Collection[str],
@@ -92,12 +100,20 @@ class Method:
         """
         known = (*(s.name for s in self.settings), *also)
         foreign = [name for name in names if name not in known]
-        of_others = {*RULES, *(s.name for m in (*METHODS.values(), *BASELINES.values()) for s in m.settings)}
-        nobodys = [name for name in foreign if name not in {*of_others, *near} or name in instead]
-        refuse_unknown(nobodys, known, self.name, others={*of_others, *near}, instead=instead)
-        if foreign:
-            takes = f"it takes {', '.join(known) or 'no settings'}"
-            raise ValueError(f"method={self.name!r} has no {', '.join(foreign)}; {takes}")
+        everybody = (*METHODS.values(), VANILLA)
+        owners = {
+            name: [m for m in everybody if name in {*m.further, *(s.name for s in m.settings)}] for name in foreign
+        }
+        limits = dict.fromkeys(REPLY_LIMITS, _LIMIT)
+        nobodys = [n for n in foreign if n in {**limits, **instead} or (n not in {*RULES, *near} and not owners[n])]
+        others = {*RULES, *(s.name for m in everybody for s in m.settings)} - limits.keys()
+        refuse_unknown(nobodys, dict.fromkeys((*known, *near)), self.name, others=others, instead={**limits, **instead})
+        for name in foreign:
+            theirs = [f"method={m.name!r} ({m.class_name})" for m in owners[name]]
+            fix = f"is for {' or '.join(theirs)}, and not for" if theirs else "does nothing for"
+            raise ValueError(
+                f"{name} {fix} method={self.name!r}, as here; name the method that you want, or leave it out"
+            )
 
     def load(self) -> Any:
         """Return the front door's class, a subclass of `Defense`."""
@@ -162,6 +178,10 @@ VANILLA = Method(
 )
 BASELINES: dict[str, Method] = {VANILLA.name: VANILLA}
 """What methods are compared with, by name; none has a radius."""
+_LIMIT = (
+    "how long a reply may be is said where the model is made, such as LocalModel(max_new_tokens=...), "
+    "OpenAIModel(max_tokens=...) or the chat model's own argument; method='decoding' alone has max_new_tokens itself"
+)
 
 
 def described(settings: Collection[Setting], indent: str) -> str:
@@ -175,24 +195,16 @@ def entry_of(name: str) -> Method:
     return BASELINES.get(name) or METHODS.get(name) or VANILLA
 
 
-def default_method(task: Task | None, names: Collection[str] = ()) -> str:
-    """Return the method used where none is named: the first one that does the task and takes all that is given.
-
-    `names`: given settings and prompts (`keyword_prompt`), `choices` and `final_llm` among them.
-    """
-    for method in map(METHODS.__getitem__, ("consensus", "keyword", "voting", "decoding")):
-        taken = {"task", "prompts", *(s.name for s in method.settings)}
-        taken |= {"keyword_prompt"} if method.final_prompt == "keyword" else set()
-        taken |= {"final_llm", "final_model", "output_schema", "output_cls"} if method.final_prompt else set()
-        taken |= {"choices"} if method.takes_choices else set()
-        if (task is None or task in method.tasks) and taken.issuperset(names):
-            return method.name
-    return "consensus"
+def default_method(task: Task | None, choices: object = None) -> str:
+    """Return the method used where none is named: voting where there are options, else consensus. Settings never
+    choose it: one that belongs to another method is an error."""
+    wanted = "multiple_choice" if task is None and choices is not None else task
+    return "voting" if wanted in METHODS["voting"].tasks else "consensus"
 
 
-def method_for(method: str | None, options: Mapping[str, Any], others: Collection[str] = ()) -> Method:
-    """Return the method of this name; for None the one that takes these options, and what else is given by name."""
-    return method_of(default_method(options.get("task"), [*options, *others]) if method is None else method)
+def method_for(method: str | None, task: Task | None, choices: object = None) -> Method:
+    """Return the method of this name; for None the default one."""
+    return method_of(default_method(task, choices) if method is None else method)
 
 
 def method_of(name: object) -> Method:

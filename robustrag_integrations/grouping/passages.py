@@ -116,13 +116,23 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The passages' texts in rank order."""
-        return self.separator.join([p.text for p in self.passages])
+        """The passages' texts in rank order, each once."""
+        return self.separator.join([p.text for p in self._once])
 
     @cached_property
     def content(self) -> str:
         """The passages' texts without what a framework has written around them."""
-        return self.separator.join([p.text if p.content is None else p.content for p in self.passages])
+        return self.separator.join(_contents(self._once))
+
+    @cached_property
+    def _once(self) -> Sequence[Passage]:
+        """The passages without those that repeat one of their origin, as the same page found by two retrievers does."""
+        kept: dict[Hashable, Passage] = {}
+        for rank, (first, passage) in enumerate(
+            zip(first_of_same(_contents(self.passages)), self.passages, strict=True)
+        ):
+            kept.setdefault((first, passage.origin or rank), passage)
+        return tuple(kept.values())
 
     @cached_property
     def origins(self) -> tuple[str, ...]:
@@ -136,6 +146,10 @@ class Source:
     def is_empty(self) -> bool:
         """True if there is nothing to read: such a source abstains."""
         return all(is_blank(p.text) for p in self.passages)
+
+
+def _contents(passages: Iterable[Passage]) -> list[str]:
+    return [p.text if p.content is None else p.content for p in passages]
 
 
 def is_blank(text: str) -> bool:

@@ -262,11 +262,13 @@ class DecodingModel(Model, ABC):
         """Read the prompts; no row's numbers may depend on another row's content."""
 
 
+REPLY_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
+
+
 def limit_among(names: Iterable[str]) -> str | None:
     """Return the argument that says how long a reply may be, among those of a framework's model."""
     found = {*names}
-    known = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "num_predict")
-    return next((name for name in known if name in found), None)
+    return next((name for name in REPLY_LIMITS if name in found), None)
 
 
 # --- models around others

@@ -123,15 +123,17 @@ def test_nothing_of_a_document_its_name_or_the_model_reaches_the_terminal_as_a_c
         (["q", "--docs", ".", "--choices", "a"], "2 to 26"),
         (["q", "--docs", ".", "--choices", "a", "A"], "are the same"),
         (["q", "--docs", ".", "--method", "decoding", "--model", "openai:m"], "token probabilities"),
-        (["q", "--docs", ".", "--set", "alpha=2"], "alpha"),
-        (["q", "--docs", ".", "--set", "alpha=x"], "alpha"),
-        (["q", "--docs", ".", "--set", "alpha=NaN"], "alpha"),
-        (["q", "--docs", ".", "--set", f"beta={'9' * 9999}"], "beta"),
-        (["q", "--docs", ".", "--set", f"beta={'[' * 9999}"], "beta"),
+        (["q", "--docs", ".", "--method", "keyword", "--set", "alpha=2"], "alpha"),
+        (["q", "--docs", ".", "--method", "keyword", "--set", "alpha=x"], "alpha"),
+        (["q", "--docs", ".", "--method", "keyword", "--set", "alpha=NaN"], "alpha"),
+        (["q", "--docs", ".", "--method", "keyword", "--set", f"beta={'9' * 9999}"], "beta"),
+        (["q", "--docs", ".", "--method", "keyword", "--set", f"beta={'[' * 9999}"], "beta"),
         (["q", "--docs", ".", "--set", "alpha"], "not of the form NAME=VALUE"),
         (["q", "--docs", ".", "--set", "min_support=2,3"], "min_support"),
         (["q", "--docs", ".", "--set", "alhpa=0.3"], "did you mean alpha"),
-        (["q", "--docs", ".", "--method", "keyword", "--set", "eta=1"], "'keyword' has no eta"),
+        (["q", "--docs", ".", "--method", "keyword", "--set", "eta=1"], "eta is for method='decoding'"),
+        (["q", "--docs", ".", "--set", "alpha=0.5"], "alpha is for method='keyword'"),
+        (["q", "--docs", ".", "--set", "max_new_tokens=9"], "how long a reply may be is said where the model"),
         (["q", "--docs", ".", "--method", "keyword", "--set", "stop_when_decided=true"], "needs what all sources say"),
         (["q", "--docs", ".", "--set", "wave_size=3"], "requires stop_when_decided=True"),
         (
@@ -175,7 +177,18 @@ def test_a_file_that_cannot_be_read_exits_with_1_and_names_it(ask, tmp_path, nam
 
 def test_rules_of_votes_and_thresholds_reach_the_core(ask, docs: Path) -> None:
     (docs / "mirror.txt").write_text((docs / "note0.txt").read_text())
-    flags = ("--set", "alpha=0.5", "--set", "beta=4", "--set", "copies=one_vote", "--min-radius", 9)
+    flags = (
+        "--method",
+        "keyword",
+        "--set",
+        "alpha=0.5",
+        "--set",
+        "beta=4",
+        "--set",
+        "copies=one_vote",
+        "--min-radius",
+        9,
+    )
     result = ask(QUESTION, "--docs", docs, *flags, "--group-by", "origin", "--json")
     answer = result.data["answer"]
     assert (answer["settings"]["alpha"], answer["settings"]["beta"]) == ("1/2", 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +30,20 @@ def test_the_chunks_of_one_file_are_one_source_by_default() -> None:
     assert ranks(passages) == [tuple(range(10))]
     assert ranks(passages, by="passage") == [(i,) for i in range(10)]
     assert ranks(passages, passages_per_source=5) == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
+
+
+def test_the_same_page_from_two_retrievers_stands_once_in_its_sources_prompt() -> None:
+    page = Passage("Tarsk  won.", origin="a.html", metadata={"score": 1})
+    again = Passage("Result: tarsk won.", origin="a.html", content="tarsk won.")
+    found = isolate([page, Passage("It rained.", origin="a.html"), again, Passage("Tarsk won.", origin="b.html")])
+    assert [(source.text, source.ranks) for source in found] == [
+        ("Tarsk  won.\n\nIt rained.", (0, 1, 2)),
+        ("Tarsk won.", (3,)),
+    ]
+    assert found[0].content == found[0].text
+    unnamed = [Passage("Tarsk won.") for _ in range(2)]
+    for passages in (unnamed, [replace(p, origin=name) for p, name in zip(unnamed, "ab", strict=True)]):
+        assert isolate(passages, passages_per_source=2)[0].text == "Tarsk won.\n\nTarsk won."
 
 
 def test_passages_without_an_origin_share_a_source_as_soon_as_others_have_one() -> None:

@@ -8,10 +8,14 @@ from typing import Any, get_args
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.output_parsers import CommaSeparatedListOutputParser
+from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnablePassthrough
+from pydantic import BaseModel
 
 from langchain_robustrag import (
     RobustOptions,
+    RobustResult,
     create_robust_documents_chain,
     create_robust_node,
     create_robust_retrieval_chain,
@@ -41,6 +45,10 @@ def test_options_are_typed_by_every_name_that_there_is_and_misspelt_ones_get_the
         (create_robust_node, "anser_key", "answer_key"),
         (RobustRetrievalMiddleware, "pass_trough", "pass_through"),
         (create_robust_documents_chain, "max_concurrency", r"calls=CallOptions\(max_concurrency=...\)"),
+        (create_robust_documents_chain, "callbacks", "config"),
+        (partial(create_robust_retrieval_chain, RETRIEVER), "max_tokens", r"LocalModel\(max_new_tokens=...\)"),
+        (create_robust_documents_chain, "temperature", r"Reader\(temperature=...\)"),
+        (create_robust_documents_chain, "chain_type", "min_support.*output_parser"),
     ]
     for make, wrong, meant in makes:
         for value in (True, None):
@@ -50,7 +58,63 @@ def test_options_are_typed_by_every_name_that_there_is_and_misspelt_ones_get_the
         create_robust_documents_chain(LLM, method="kyword")  # type: ignore[arg-type]
 
 
-RETRIEVER = ListRetriever(documents=truthful())
+def test_a_setting_of_another_method_never_chooses_the_method() -> None:
+    assert create_robust_documents_chain(LLM).method == "consensus"
+    assert create_robust_documents_chain(LLM, choices=["Paris", "Rome"]).method == "voting"
+    for method in METHODS.values():
+        foreign = {s.name for s in method.settings} - {s.name for s in METHODS["consensus"].settings}
+        for name in foreign - {"max_new_tokens"}:
+            with pytest.raises(ValueError, match=f"{name} is for .*method='{method.name}'"):
+                create_robust_retrieval_chain(RETRIEVER, LLM, **{name: 1})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"LocalModel\(max_new_tokens=...\)"):
+        create_robust_retrieval_chain(RETRIEVER, LLM, max_new_tokens=9)
+    asked = PromptTemplate.from_template("{keywords}")
+    with pytest.raises(ValueError, match="keyword_prompt is for method='keyword'"):
+        create_robust_documents_chain(LLM, keyword_prompt=asked)
+
+
+class City(BaseModel):
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "prompts"),
+    [
+        ({}, {"type": "string"}, 2),
+        ({"method": "keyword", "keyword_prompt": PromptTemplate.from_template("{keywords}")}, {"type": "string"}, 3),
+        ({"output_parser": CommaSeparatedListOutputParser()}, {"type": "array"}, 2),
+        ({"output_schema": City}, {"anyOf"}, 3),
+    ],
+    ids=["consensus", "keyword", "parser", "schema"],
+)
+def test_chains_say_of_what_they_are_and_what_they_give_as_stock_chains_do(
+    options: Any, answer: Any, prompts: int
+) -> None:
+    chains: list[Any] = [create_robust_documents_chain(LLM, PROMPT, return_robustness=True, **options)]
+    chains += [create_robust_retrieval_chain(RETRIEVER, LLM, PROMPT, trusted_retriever=MORE, **options)]
+    for chain in chains:
+        given = chain.get_output_jsonschema()["properties"]
+        assert given["robustness"] == {"$ref": "#/$defs/RobustAnswer"}
+        assert (
+            answer <= given["answer"].keys() if isinstance(answer, set) else answer.items() <= given["answer"].items()
+        )
+        assert PROMPT in chain.get_prompts()
+        assert len(chain.get_prompts()) == prompts
+        assert {"Reader", "ChatPromptTemplate"} <= {node.name for node in chain.get_graph().nodes.values()}
+        assert len(chain.get_graph().draw_mermaid()) > 300
+        assert str(chain) == repr(chain)
+        assert len(repr(chain)) < 250
+        assert "Paris" not in repr(chain)
+    assert chains[1].OutputType is RobustResult
+    assert given.keys() == {"input", "context", "answer", "robustness", "standalone_question"}
+    assert {"ListRetriever"} <= {node.name for node in chains[1].get_graph().nodes.values()}
+    alone = create_robust_documents_chain(LLM, PROMPT, **options)
+    if "output_schema" not in options:
+        assert alone.OutputType in (str, list[str])
+        assert answer.items() <= alone.get_output_jsonschema().items()
+
+
+RETRIEVER, MORE = ListRetriever(documents=truthful()), ListRetriever(documents=truthful())
 LLM = Reader()
 
 

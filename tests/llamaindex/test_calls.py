@@ -52,7 +52,7 @@ def test_the_global_llm_is_used_when_none_is_passed(llm: FactReader, monkeypatch
     ("arguments", "error", "words"),
     [
         ({"votes": VoteRules(passages_per_source=2)}, ValueError, "leave passages_per_source out"),
-        ({"gamma": 0.9}, ValueError, "method='keyword' has no gamma; it takes alpha, beta"),
+        ({"gamma": 0.9}, ValueError, "gamma is for method='decoding' .* and not for method='keyword'"),
         ({"calls": 3}, TypeError, r"calls must be CallOptions\(...\), got int"),
         ({"method": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
         ({"choices": ["a", "b"]}, ValueError, "does not take choices; use MajorityVoting"),

@@ -113,7 +113,7 @@ async def test_a_blocking_llm_is_never_called_on_the_event_loop(poisoned: Vector
 
 @pytest.mark.parametrize("engine_class", ENGINES)
 def test_a_given_synthesizer_and_its_settings_are_used(poisoned: VectorStoreIndex, engine_class: type) -> None:
-    given = RobustRAGSynthesizer(llm=FactReader(), alpha=0.5)
+    given = RobustRAGSynthesizer(llm=FactReader(), method="keyword", alpha=0.5)
     engine = engine_class.from_defaults(poisoned.as_retriever(similarity_top_k=7), response_synthesizer=given)
     reply = engine.chat(QUESTION)
     assert reply.metadata["robustrag"]["settings"]["alpha"] == "1/2"

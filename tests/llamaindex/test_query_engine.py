@@ -24,7 +24,7 @@ def test_settings_go_to_the_synthesizer_and_not_beside_one(make: Any, clean: Vec
 
 
 def test_streaming_and_another_retriever_keep_the_defence(clean: VectorStoreIndex, llm: FactReader) -> None:
-    given = RobustRAGSynthesizer(llm=llm, alpha=0.5)
+    given = RobustRAGSynthesizer(llm=llm, method="keyword", alpha=0.5)
     engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), response_synthesizer=given, streaming=True)
     other = engine.with_retriever(clean.as_retriever(similarity_top_k=3))
     assert isinstance(other, RobustRAGQueryEngine)
