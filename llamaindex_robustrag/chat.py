@@ -25,7 +25,7 @@ from llamaindex_robustrag.conversation import aside_prompt, from_conversation
 from llamaindex_robustrag.grouping import Later
 from llamaindex_robustrag.llm import blocks_the_loop
 from llamaindex_robustrag.query_engine import check_names, check_parts, check_trusted, synthesizer_of
-from llamaindex_robustrag.reports import REPORT
+from llamaindex_robustrag.reports import REPORT, robust_answer
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
 from robustrag_integrations.audit.canaries import trusted_retrieval
 from robustrag_integrations.audit.checking import having
@@ -104,7 +104,7 @@ class _TurnMemory:
     def _held(self, message: ChatMessage) -> ChatMessage:
         if message.role != MessageRole.ASSISTANT:
             return message
-        answer = self._turn.response.metadata.robust_answer
+        answer = robust_answer(self._turn.response)
         said = answer if from_conversation(answer) else answer.for_prompt()
         if said.text != message.content:
             self._engine._told.append(message.content or "")

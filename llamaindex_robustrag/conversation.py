@@ -9,20 +9,15 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from llamaindex_robustrag.prompts import MessageText
 from robustrag_integrations._util.errors import ModelError, TrustedError
-from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Repeats
 from robustrag_integrations.defenses.trust import MADE_UP
-from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.plans.asking import ask_final
 from robustrag_integrations.plans.finish import SpendingBook
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Steps, relayed
-from robustrag_integrations.replies.keys import verdict_of
 from robustrag_integrations.text.abstention import is_abstention
-from robustrag_integrations.text.languages import language_of, stop_words
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
-_LOOKED_AT = 200_000  # characters of a source's passages
 _WITHOUT_DOCUMENTS = (
     "no document answers this: the reply comes from the conversation alone, without documents, and has the radius 0"
 )
@@ -44,14 +39,12 @@ def from_conversation(answer: RobustAnswer) -> bool:
     return answer.evidence.get("answered_from") == "conversation"
 
 
-def with_aside(plan: Plan, prompt: Prompt, sources: Sequence[Source], *, tainted: bool) -> Plan:
-    """Wrap a plan so that a reply from the conversation replaces what documents do not speak of.
+def with_aside(plan: Plan, prompt: Prompt, *, tainted: bool) -> Plan:
+    """Wrap a plan so that a reply from the conversation replaces an abstention, where no document gives any answer.
 
-    These are an abstention, and answers of sources whose passages have no word of the question and few of the answer:
-    a model greets back whatever it is shown. Nothing of the documents reaches the prompt, and the reply has the radius
-    0. An answer that stays keeps its radius if an attacker within it cannot silence all who speak of the question, or
-    if the conversation gives no reply. A withheld answer (`min_radius`) stays withheld, and one that is streamed as it
-    comes stays. `tainted`: no trusted source decided some words of the conversation, and so of what is said of it.
+    Nothing of the documents reaches the prompt, and the reply has the radius 0. Another abstention keeps its radius if
+    an attacker within it cannot silence all who answered. `tainted`: no trusted source decided some words of the
+    conversation, and so of what is said of it.
     """
     held: list[Emit] = []
     book, is_streamed = SpendingBook(), False
@@ -77,12 +70,11 @@ def with_aside(plan: Plan, prompt: Prompt, sources: Sequence[Source], *, tainted
             raise failed
         yield from held
         return answer
-    speaking = _speaking(answer, sources)
-    stays = is_streamed or answer.is_withheld or (not answer.abstained and verdict_of(answer.text) is not None)
-    if stays or speaking > answer.radius:
+    answering = sum(source.status in (*ANSWERING, "not_asked") for source in answer.sources)
+    if answering or is_streamed or answer.is_withheld or not answer.abstained:
         yield from held
-        return answer
-    is_shown = answer.text == ABSTENTION and not speaking  # as it comes: there is nothing else to show
+        return _unproved(answer) if answer.abstained and 0 < answering <= answer.radius else answer
+    is_shown = answer.text == ABSTENTION  # as it comes: there is nothing else to show
     try:
         response = yield from relayed(ask_final(prompt, shown=is_shown), relay)
     except ModelError as error:
@@ -98,18 +90,16 @@ def with_aside(plan: Plan, prompt: Prompt, sources: Sequence[Source], *, tainted
         raise failed
     if is_silent and is_shown:
         return replace(answer, text=text)
-    if is_silent or speaking:
+    if is_silent:
         yield from held
-        return answer if is_silent else _unproved(answer)
+        return answer
     answer = _unproved(answer)
     if not is_shown:
         yield Emit(text)
-    reports = tuple(replace(g, status="differs") if g.status in ANSWERING else g for g in answer.sources)
     return replace(
         answer,
         text=text,
         abstained=False,
-        sources=reports,
         decided_by="conversation" if tainted else None,
         evidence={"answered_from": "conversation"},
         warnings=(*answer.warnings, _WITHOUT_DOCUMENTS),
@@ -121,19 +111,3 @@ def _unproved(answer: RobustAnswer) -> RobustAnswer:
     nothing = Determinism.of(Repeats(), None, radius=0, whole=answer.whole)
     determinism = replace(answer.determinism, scope=nothing.scope, promise=nothing.promise)
     return replace(answer, radius=0, radius_verbatim=0, determinism=determinism)
-
-
-def _speaking(answer: RobustAnswer, sources: Sequence[Source]) -> int:
-    """Return the votes of the sources that say the answer, or any where none is agreed on, and whose passages speak of
-    the question or of what they say. A source that was not waited for may be one.
-    """
-    statuses = (*(ANSWERING if answer.abstained else ("supports", "variant")), "not_asked")
-    small = stop_words(language_of(answer.query) or "en")
-    asked = set(plain_words(answer.query).split()) - small
-    found = 0
-    for source, report in zip(sources, answer.sources, strict=True):
-        text = plain_words(source.text[:_LOOKED_AT])
-        said = set(plain_words(" ".join(report.words or (report.response or "",))).split()) - small
-        speaks = any(word in text for word in asked) or 2 * sum(word in text for word in said) >= len(said) > 0
-        found += report.status in statuses and (speaks or report.status == "not_asked")
-    return found

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+from llama_index.core.schema import DEFAULT_TEXT_NODE_TMPL, BaseNode, MetadataMode, NodeWithScore
 
 from robustrag_integrations.answers.answer import as_answer
 from robustrag_integrations.defenses.base import shelf_of
@@ -24,7 +24,7 @@ from robustrag_integrations.grouping.passages import (
 
 
 def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[Source, ...]:
-    """Put ranked nodes, whose text is what the model reads (`MetadataMode.LLM`), into isolation sources.
+    """Put ranked nodes, of which a model reads `text_of`, into isolation sources.
 
     `group_by` is as for the core's `isolate`. `"origin"`: nodes of one file or page share a source, as their metadata
     says (`file_path`, which readers write, then `source`, `url`, ...), else those of one source document
@@ -45,7 +45,7 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[Sour
 
 
 def shelf_of_nodes(nodes: Sequence[NodeWithScore]) -> tuple[Source, ...]:
-    """Put trusted nodes into one source, whose text is what stock synthesizers show; none for no node."""
+    """Put trusted nodes, of which a model reads `text_of`, into one source; none for no node."""
     return shelf_of([replace(p, text=p.text.strip()) for p in map(_passage, nodes)])
 
 
@@ -109,16 +109,26 @@ def source_of(node: BaseNode) -> str | None:
     return source.node_id if source is not None else None
 
 
+def text_of(node: BaseNode) -> str:
+    """Return what a model reads of a node: its text, and no metadata, which may be repeated as an answer.
+
+    A `text_template` of the user's own puts its `{metadata_str}` where it stands; LlamaIndex's own writes all entries
+    (`file_path: ...`) before every text.
+    """
+    content = node.get_content(MetadataMode.NONE) or ""
+    if is_blank(content) or getattr(node, "text_template", DEFAULT_TEXT_NODE_TMPL) == DEFAULT_TEXT_NODE_TMPL:
+        return content
+    return node.get_content(MetadataMode.LLM)
+
+
 def _passage(found: NodeWithScore) -> Passage:
     node = found.node
-    content = node.get_content(MetadataMode.NONE) or ""
-    text = "" if is_blank(content) else node.get_content(MetadataMode.LLM) or ""  # whatever its metadata says
     return Passage(
-        text,
+        text_of(node),
         id=node.node_id,
         origin=node.metadata.get("source"),
         metadata=node.metadata,
         document_id=source_of(node),
-        content=content,
+        content=node.get_content(MetadataMode.NONE) or "",
         origin_entry="file_path",
     )

@@ -15,6 +15,7 @@ from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
 from llama_index.core.llms import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import QueryBundle
@@ -23,12 +24,14 @@ from typing_extensions import Unpack
 
 from llamaindex_robustrag.grouping import Later
 from llamaindex_robustrag.llm import steers
-from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
+from llamaindex_robustrag.reports import robust_answer
+from llamaindex_robustrag.synthesizer import INSTEAD, RobustRAGSynthesizer, SynthesizerOptions
 from robustrag_integrations._util.checks import refuse_misspelt
 from robustrag_integrations._util.errors import RobustRAGError, TooFewVotesError
 from robustrag_integrations.answers.answer import WITHHELD
 from robustrag_integrations.audit.canaries import trusted_retrieval
 from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.plans.asking import check_query
 
 _REFUSED = (  # classes of LlamaIndex and its integrations: a model reads several documents at once, or they are merged
     *("LLMRerank", "RankGPTRerank", "StructuredLLMRerank", "RankLLMRerank", "LongLLMLinguaPostprocessor"),
@@ -107,7 +110,12 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         parts = (self._response_synthesizer, self._node_postprocessors, self.callback_manager, self._trusted_retriever)
         return type(self)(retriever, *parts)
 
+    def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
+        if own := [key for key in prompts_dict if ":" not in key]:
+            raise ValueError(f"unknown prompts {', '.join(own)}; known here: {', '.join(self.get_prompts())}")
+
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        check_query(query_bundle.query_str)
         if self._trusted_retriever is None:
             return super()._query(query_bundle)
         later = Later(lambda: self.retrieve(query_bundle), lambda: self.aretrieve(query_bundle))
@@ -120,6 +128,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         return response
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
+        check_query(query_bundle.query_str)
         if self._trusted_retriever is None:
             return await super()._aquery(query_bundle)
         later = Later(lambda: self.retrieve(query_bundle), lambda: self.aretrieve(query_bundle))
@@ -160,7 +169,7 @@ def check_trusted(trusted_retriever: object, retriever: object, node_postprocess
 
 def check_names(given: Collection[str], own: Iterable[str]) -> None:
     """Raise TypeError for a name that is a misspelt argument of a factory's own."""
-    refuse_misspelt(given, sorted({*own} - {"settings"}), SynthesizerOptions.__annotations__)
+    refuse_misspelt({*given} - {*INSTEAD}, sorted({*own} - {"settings"}), SynthesizerOptions.__annotations__)
 
 
 def _check_robust(synthesizer: object) -> None:
@@ -236,8 +245,7 @@ class RobustQueryEngineTool(QueryEngineTool):
 
 def _marked(output: ToolOutput) -> ToolOutput:
     """Return a tool's output as an error if the answer was withheld."""
-    answer = output.raw_output.metadata.robust_answer
-    if answer.is_withheld:
+    if robust_answer(output.raw_output).is_withheld:
         output.content, output.is_error = WITHHELD, True
     return output
 

@@ -1,4 +1,4 @@
-"""Adds the robust answer to LlamaIndex's own metadata, and to whatever its engines carry a response in."""
+"""Puts the robust answer into LlamaIndex's own metadata, and to whatever its engines carry a response in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llama_index.core import instrumentation
 from llama_index.core.base.response.schema import PydanticResponse
 from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr, ValidationError
 from llama_index.core.instrumentation.events import BaseEvent
-from llama_index.core.schema import NodeWithScore
+from llama_index.core.schema import BaseNode, NodeWithScore
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError
@@ -26,40 +26,12 @@ _CARRIERS = (
 )
 
 
-class ResponseMetadata(dict[str, Any]):
-    """A response's metadata: node ids and the nodes' metadata, as LlamaIndex has it.
-
-    The report is beside it, so that loops over the nodes stay what they were: `metadata["robustrag"]` gives it as a
-    JSON-safe dictionary, `metadata.robust_answer` as an object; None and a note that it is pending until a streamed
-    response is complete. Plain dictionaries and JSON that are made from it have the nodes alone. Truthy even when
-    empty: engines replace falsy metadata.
-    """
-
-    robust_answer: RobustAnswer | None = None
-
-    @classmethod
-    def of(cls, nodes: Mapping[str, Any]) -> ResponseMetadata:
-        """Create the metadata of nodes; what a node of the report's name says is left out."""
-        return cls({node: known for node, known in nodes.items() if node != REPORT})
-
-    def __getitem__(self, key: str) -> Any:
-        if key != REPORT:
-            return super().__getitem__(key)
-        return {"schema": SCHEMA, "pending": True} if self.robust_answer is None else self.robust_answer.to_dict()
-
-    def __contains__(self, key: object) -> bool:
-        return key == REPORT or super().__contains__(key)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key, `"robustrag"` among them."""
-        return self[REPORT] if key == REPORT else super().get(key, default)
+PENDING = {"schema": SCHEMA, "pending": True}
+"""What a report says until its answer is there."""
 
 
 class ReportedNode(NodeWithScore):
-    """A source node of a robust answer: the retrieved node itself, with a reference to the response's metadata.
+    """A source node of a robust answer: the retrieved node itself, with a reference to the report.
 
     Engines that ask others (sub-questions, routers, steps) keep the source nodes and drop the rest of the responses.
     """
@@ -67,7 +39,7 @@ class ReportedNode(NodeWithScore):
     _report: Any = PrivateAttr(default=None)
 
     @classmethod
-    def of(cls, found: NodeWithScore, report: ResponseMetadata) -> ReportedNode:
+    def of(cls, found: NodeWithScore, report: dict[str, Any]) -> ReportedNode:
         """Wrap a node of an answer."""
         made = cls(node=found.node, score=found.score)
         made._report = report
@@ -152,7 +124,7 @@ def robust_answer(response: object) -> RobustAnswer:
     """
     if answers := robust_answers(response):
         return answers[0]
-    if isinstance(getattr(response, "metadata", None), ResponseMetadata):
+    if _report_of(response) == PENDING:
         raise RuntimeError("the answer is complete only after the last piece: iterate over the stream to its end")
     raise ValueError(
         f"there is no robust answer behind this {type(response).__name__}: give what a RobustRAGQueryEngine, one of "
@@ -160,17 +132,26 @@ def robust_answer(response: object) -> RobustAnswer:
     )
 
 
+def _report_of(response: object) -> object:
+    """Return the report in a response's metadata; None where a node of that name stands in its place."""
+    metadata, nodes = getattr(response, "metadata", None), getattr(response, "source_nodes", None)
+    if not isinstance(metadata, dict) or not isinstance(nodes, list):
+        return None
+    others = (node for node in nodes if not isinstance(node, ReportedNode))
+    return None if any(node.node_id == REPORT for node in others) else metadata.get(REPORT)
+
+
 def _answers(thing: Any, seen: set[int], depth: int) -> Iterator[RobustAnswer]:
-    if thing is None or isinstance(thing, str) or depth > _DEEPEST or id(thing) in seen:
+    if thing is None or isinstance(thing, (str, BaseNode)) or depth > _DEEPEST or id(thing) in seen:
         return
     seen.add(id(thing))
+    report: Any = thing._report if isinstance(thing, ReportedNode) else _report_of(thing)
+    if isinstance(report, dict) and report != PENDING and report.get("schema") == SCHEMA and id(report) not in seen:
+        seen.add(id(report))
+        yield RobustAnswer.from_dict(report)
     parts: list[Any] = []
     if isinstance(thing, RobustAnswer):
         yield thing
-    elif isinstance(thing, ReportedNode):
-        parts = [thing._report]
-    elif isinstance(thing, ResponseMetadata):
-        parts = [thing.robust_answer]
     elif isinstance(thing, Mapping):
         parts = list(thing.values())
     elif isinstance(thing, (list, tuple)):

@@ -36,20 +36,21 @@ from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.response_synthesizers import BaseSynthesizer
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, QueryType, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType, TextNode
 from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 from typing_extensions import Unpack
 
 from llamaindex_robustrag.audit import hosted_tools
 from llamaindex_robustrag.conversation import from_conversation, with_aside
-from llamaindex_robustrag.grouping import Later, checked_nodes, group_nodes, shelf_of_nodes
+from llamaindex_robustrag.grouping import Later, checked_nodes, group_nodes, shelf_of_nodes, text_of
 from llamaindex_robustrag.llm import CallOptions, LLMModel, steers
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.prompts import UserTemplate, chosen, stock_template, with_user_prompt
 from llamaindex_robustrag.reports import (
+    PENDING,
+    REPORT,
     ReportedNode,
-    ResponseMetadata,
     StructuredResponse,
     answer_sent,
     failures_sent,
@@ -62,7 +63,7 @@ from robustrag_integrations.defenses.arguments import Arguments
 from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.trust import Others
-from robustrag_integrations.grouping.passages import GroupBy, Source
+from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import TextModel, TwoModels
@@ -78,6 +79,18 @@ _PROMPTS_OF_STOCK = (  # of LlamaIndex's synthesizers, which ask several documen
     *("refine_template", "summary_template", "simple_template", "chat_content_qa_template"),
     *("chat_content_refine_template", "chat_summary_template"),
 )
+_ONE_PROMPT = "every source is asked text_qa_template by itself, and there is no further prompt"
+INSTEAD = {  # of arguments of LlamaIndex's own engines
+    "response_mode": "there is one mode: each source is asked by itself, since in a prompt with two one can speak for "
+    "the other; for full answers use task='long_form', and what is trusted is read together (trusted_retriever)",
+    **dict.fromkeys(("refine_template", "summary_template", "simple_template"), _ONE_PROMPT),
+    **dict.fromkeys(("context_template", "context_prompt"), "pass text_qa_template, which each source is asked"),
+    **dict.fromkeys(("temperature", "max_tokens"), "set it on the LLM"),
+    "chat_mode": "choose the class: RobustContextChatEngine or RobustCondensePlusContextChatEngine",
+    "skip_condense": "use a RobustContextChatEngine, which condenses nothing",
+    "similarity_top_k": "pass it to the retriever: index.as_retriever(similarity_top_k=10)",
+    "use_async": "sources are asked at the same time: calls=CallOptions(num_workers=8)",
+}
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
@@ -109,9 +122,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     """Answers from retrieved nodes so that a few corrupted source documents cannot decide the answer.
 
     Every source document is asked alone, and the answers are aggregated securely. `response.metadata["robustrag"]` is
-    the whole `RobustAnswer` as a JSON-safe dictionary, `response.metadata.robust_answer` as an object; loops over the
-    metadata see nodes alone. A streamed response has it when the last piece is out. Every answer and failure is sent as
-    a `RobustAnswerEvent`, too.
+    the whole `RobustAnswer` as a JSON-safe dictionary beside the nodes' metadata, `robust_answer(response)` as an
+    object. A streamed response has it when the last piece is out. Every answer and failure is sent as a
+    `RobustAnswerEvent`, too.
 
     Args:
         llm: asked once per source and once at the end; a `LocalModel` of the core will do. None: `Settings.llm`.
@@ -176,7 +189,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         given = Arguments.of({**options, "group_by": group_by}, votes)
         self._method = method_for(method, given.options.get("task"), choices)
         taken = [*signature(RobustRAGSynthesizer.__init__).parameters, *RULES]
-        self._method.check_names(given.options, ("task", "prompts"), near=taken)
+        self._method.check_names(given.options, ("task", "prompts"), near=taken, instead=INSTEAD)
         self._settings: Any = self._method.load().settings_of(**given.options)
         self._method.load().check_rules(given.rules)
         if given.rules.passages_per_source != 1:
@@ -376,11 +389,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             conversation=self._is_tainted,
             objects=self._output_cls is not None or self._has_format(),
         )
-        asked_of: list[Source] = []  # what an aside has to know of the others
 
         def beside(found: Sequence[NodeWithScore]) -> PlanInput:
             sources = group_nodes(found, self._group_by)
-            asked_of[:] = sources
             few = few_sources_warning(sources, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
             return replace(known, sources=sources, caveats=(*([few] if few else []), *known.caveats))
 
@@ -390,7 +401,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         else:
             shelf = replace(known, sources=shelf_of_nodes(trusted))
             plan = method.trusted_plan(shelf, settings, _others(cast("Later", nodes), beside))
-        return plan if self._aside is None else with_aside(plan, self._aside, asked_of, tainted=self._is_tainted)
+        return plan if self._aside is None else with_aside(plan, self._aside, tainted=self._is_tainted)
 
     def _performer(self) -> Performer:
         return (TextPerformer if self._local is None else DecodingPerformer)(self._model)
@@ -469,13 +480,13 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             nodes = nodes if isinstance(nodes, Later) else Later.of(nodes)
         plan = self._plan(text, nodes if isinstance(nodes, Later) else list(nodes), trusted, **kwargs)
         found = list(nodes) if trusted is None else trusted
-        read = [each.node.get_content(MetadataMode.LLM) for each in found]
+        read = [text_of(each.node) for each in found]
         _dispatcher.event(SynthesizeStartEvent(query=query))
         payload: dict[str, Any] = {EventPayload.QUERY_STR: text}
         with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=payload) as event, failures_sent():
             shown = [*found, *(others or ())]
-            metadata = ResponseMetadata.of(self._get_metadata_for_response([each.node for each in shown]) or {})
-            sources = [ReportedNode.of(node, metadata) for node in found] + shown[len(found) :]
+            metadata = {**(self._get_metadata_for_response([each.node for each in shown]) or {}), REPORT: dict(PENDING)}
+            sources = [ReportedNode.of(node, metadata[REPORT]) for node in found] + shown[len(found) :]
             made = _Synthesis(plan, sources, metadata, nodes if isinstance(nodes, Later) else None)
             if found and self._output_cls is None:
                 template = self._get_prompts()[_QA].partial_format(query_str=text)
@@ -509,7 +520,7 @@ class _Synthesis:
 
     plan: Plan
     sources: list[NodeWithScore]
-    metadata: ResponseMetadata
+    metadata: dict[str, Any]  # of the nodes, and the report, which is filled in
     later: Later | None = None
     predicts: LLMPredictStartEvent | None = None  # as of one prediction of the whole answer
     response: RESPONSE_TYPE = field(init=False)
@@ -524,14 +535,17 @@ class _Synthesis:
 
         Trusted nodes come first; the others follow where they were asked.
         """
+        report = self.metadata[REPORT]
         if self.later is not None:
             for node in self.later.nodes:  # whose ids may be those of trusted ones
                 self.metadata.setdefault(node.node_id, node.node.metadata)
-            self.sources += [ReportedNode.of(node, self.metadata) for node in self.later.nodes]
+            self.sources += [ReportedNode.of(node, report) for node in self.later.nodes]
         if from_conversation(answer):
             self.sources.clear()
             self.metadata.clear()
-        self.metadata.robust_answer = answer
+        report.clear()
+        report.update(answer.to_dict())
+        self.metadata[REPORT] = report
         answer_sent(answer)
 
 

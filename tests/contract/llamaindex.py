@@ -13,7 +13,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 from llama_index.core.prompts import ChatPromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from llamaindex_robustrag import CallOptions, RobustRAGQueryEngine
+from llamaindex_robustrag import CallOptions, RobustRAGQueryEngine, robust_answer
 from robustrag_integrations import Passage
 from tests.contract.drivers import Driver, Engine, Said, Template
 from tests.contract.script import QUESTION, Script, Words, pieces_of
@@ -228,4 +228,4 @@ class Queries(Engine):
             if pieces is None
             else pieces
         )
-        return Said(whole, response.metadata.robust_answer, [n.node.get_content() for n in response.source_nodes])
+        return Said(whole, robust_answer(response), [n.node.get_content() for n in response.source_nodes])

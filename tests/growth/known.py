@@ -244,7 +244,7 @@ LEFT_OUT: dict[str, str] = {
     "llamaindex_robustrag": """
         grouping.Later grouping.supporting_nodes prompts.MessageText prompts.UserTemplate
         prompts.UserTemplate.literal prompts.UserTemplate.asking prompts.UserTemplate.render
-        reports.ResponseMetadata reports.ReportedNode reports.RobustAnswerEvent reports.structured
+        reports.ReportedNode reports.RobustAnswerEvent reports.structured
         reports.robust_answer
     """,
 }

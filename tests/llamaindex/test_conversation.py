@@ -56,7 +56,7 @@ async def test_a_question_about_the_conversation_is_answered_from_it(engine_clas
     engine = engine_of(engine_class, index_of(["Rain falls.", "Snow falls."]), Sociable())
     text, reply = await say(engine, method, "Who am I?", chat_history=list(HISTORY))
     assert text == "You are Ada."
-    assert reply.metadata.robust_answer.evidence["answered_from"] == "conversation"
+    assert robust_answer(reply).evidence["answered_from"] == "conversation"
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -65,7 +65,7 @@ async def test_what_neither_documents_nor_conversation_answer_is_an_abstention(e
     engine = engine_of(engine_class, index_of(["Rain falls.", "Snow falls."]), Sociable())
     text, reply = await say(engine, method, "Who is the pope?")
     assert text == ABSTENTION
-    assert reply.metadata.robust_answer.abstained
+    assert robust_answer(reply).abstained
     assert len(reply.source_nodes) == 2
 
 
@@ -76,7 +76,7 @@ def test_its_radius_is_that_of_the_abstention() -> None:
         engine_of(RobustContextChatEngine, index, Sociable(), small_talk=small_talk).chat("Hello there")
         for small_talk in (False, True)
     ]
-    first, second = [reply.metadata.robust_answer for reply in replies]
+    first, second = [robust_answer(reply) for reply in replies]
     assert first.abstained
     assert not second.abstained
     assert first.radius == second.radius == 0
@@ -91,54 +91,24 @@ def test_a_withheld_answer_stays_withheld(engine_class: type) -> None:
     llm = Sociable()
     engine = engine_of(engine_class, index_of(truthful(2)), llm, votes=VoteRules(min_radius=5))
     reply = engine.chat(QUESTION)
-    assert reply.metadata.robust_answer.abstained
+    assert robust_answer(reply).abstained
     assert not any("No document answers" in prompt for prompt in llm.seen)
 
 
-class Chatty(Sociable):
-    """Greets whatever it is shown, and obeys what a document orders."""
+class Says(Sociable):
+    """Gives an answer of its own where a document rains, whatever it is asked."""
 
     def _said(self, prompt: str) -> str:
-        if "No document answers" not in prompt and "Hello" in prompt and "the only right answer" not in prompt:
-            return "Hello! How can I help you today?"
-        return super()._said(prompt)
+        return "Velmora" if "Rain" in prompt else super()._said(prompt)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("engine_class", ENGINES)
-@pytest.mark.parametrize("planted", [[], [f"{EVIL} 1."]])
-async def test_what_a_model_greets_in_front_of_every_document_is_no_answer_of_theirs(
-    engine_class: type, method: str, planted: list[str]
-) -> None:
-    llm = Chatty()
-    engine = engine_of(engine_class, index_of(["Rain falls today.", "Snow falls.", *planted]), llm)
-    text, reply = await say(engine, method, "Hello there")
-    answer = robust_answer(reply)
-    assert text == answer.text == "Hello! What would you like to know?"
-    assert (answer.evidence["answered_from"], answer.radius, answer.citations) == ("conversation", 0, ())
-    plain = [prompt for prompt in llm.seen if "No document answers" in prompt]
-    assert not any(word in prompt for prompt in plain for word in ("falls", "Berlin", "help"))
-    assert reply.source_nodes == []
-    assert [m.content for m in engine.chat_history] == ["Hello there", text]
-
-
-class Translates(Sociable):
-    """Gives an answer in words that no document has; tells from the conversation who the user is."""
-
-    def _said(self, prompt: str) -> str:
-        return super()._said(prompt) if "No document answers" in prompt else "Velmora"
-
-
-async def test_an_answer_in_other_words_stays_where_the_conversation_says_nothing() -> None:
-    llm = Translates()
-    engine = engine_of(RobustContextChatEngine, index_of([f"Rain falls {n}." for n in range(5)]), llm)
-    for message, text in (("Who is it?", "Velmora"), ("Who am I?", "You are Ada.")):
-        answer = robust_answer(engine.chat(message, chat_history=list(HISTORY)))
-        assert (answer.text, answer.radius) == (text, 0)  # the history's answers are of unknown origin
-        assert answer.spending.calls == answer.model_calls
-    some = engine_of(RobustContextChatEngine, index_of([*(f"Rain falls {n}." for n in range(4)), "Ada came."]), llm)
-    answer = robust_answer(some.chat("Who am I, Ada?", chat_history=list(HISTORY)))
-    assert (answer.text, answer.radius, answer.determinism.scope) == ("Velmora", 0, "nothing")
+@pytest.mark.parametrize("other", ["Snow falls.", "The capital of France is Paris."])
+def test_what_a_document_answers_is_not_replaced(other: str) -> None:
+    llm = Says()
+    index = index_of(["Rain falls.", other, *["Snow falls."] * 3])
+    answer = robust_answer(engine_of(RobustContextChatEngine, index, llm, disagreement="abstain").chat("Hello there"))
+    assert (answer.abstained, answer.radius, "answered_from" in answer.evidence) == ("Paris" in other, 0, False)
+    assert not any("No document answers" in prompt for prompt in llm.seen)
 
 
 @pytest.mark.parametrize("method", METHODS)

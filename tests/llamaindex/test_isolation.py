@@ -9,6 +9,7 @@ from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.schema import NodeWithScore, TextNode
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, VoteRules, robust_answer
 from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, AsyncFactReader, FactReader, WordEmbedding, nodes_of, truthful
@@ -102,3 +103,19 @@ def test_trap_citation_engine_splits_a_document_which_still_has_one_vote(llm: Fa
     assert len(response.source_nodes) > 5
     assert len(response.metadata["robustrag"]["sources"]) == 5
     assert str(response) == "Paris"
+
+
+@pytest.mark.parametrize("own", [None, "{content}\n(of {metadata_str})"])
+def test_metadata_is_read_where_a_template_of_the_users_names_it(own: str | None) -> None:
+    llm, more = FactReader(), {} if own is None else {"text_template": own}
+    node = TextNode(
+        text=TRUE, metadata={"file_path": "wiki/a.md", "team": "red"}, excluded_llm_metadata_keys=["team"], **more
+    )
+    shelf = [NodeWithScore(node=TextNode(text="Rain.", metadata={"file_path": "manual/b.md"}, **more))]
+    RobustRAGSynthesizer(llm).synthesize(QUESTION, [NodeWithScore(node=node)], trusted_nodes=shelf)
+    trusted, isolated = llm.seen
+    assert [own is not None] * 2 == [
+        "file_path: manual/b.md" in trusted,
+        f"{TRUE}\n(of file_path: wiki/a.md)" in isolated,
+    ]
+    assert ("wiki" in isolated, "red" in isolated) == (own is not None, False)

@@ -1,7 +1,9 @@
-"""The report stays out of the way of loops, and comes through whatever engine or agent carries the response."""
+"""The report is plain data, and comes through whatever engine or agent carries the response."""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +18,9 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.query_engine import SubQuestionQueryEngine
 from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.tools import QueryEngineTool
+from pydantic_core import to_jsonable_python
 
 from llamaindex_robustrag import (
     CallOptions,
@@ -27,7 +31,7 @@ from llamaindex_robustrag import (
     robust_answer,
     robust_answers,
 )
-from robustrag_integrations import QuorumError, RobustAnswer
+from robustrag_integrations import QuorumError
 from robustrag_integrations._util.errors import ModelError
 from tests.llamaindex.agents import Obeying
 from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
@@ -43,20 +47,30 @@ def tool(engine: Any, name: str = "t") -> QueryEngineTool:
     return QueryEngineTool.from_defaults(engine, name=name, description="d")
 
 
-def test_loops_over_metadata_see_nodes_alone(engine: RobustRAGQueryEngine) -> None:
-    response = engine.query(QUESTION)
-    assert [meta for _, meta in response.metadata.items() if not isinstance(meta, dict)] == []
-    assert set(response.metadata) == {node.node.node_id for node in response.source_nodes}
-    assert len(response.metadata) == len(json.loads(json.dumps(response.metadata))) == 4
-    assert "robustrag" in response.metadata
-    assert response.metadata.get("robustrag") == response.metadata["robustrag"]
-    assert response.metadata.get("nothing", 1) == 1
-    with pytest.raises(KeyError):
-        response.metadata["nothing"]
-    answer = response.metadata.robust_answer
-    assert isinstance(answer, RobustAnswer)
-    assert answer.to_dict() == response.metadata["robustrag"]
-    assert robust_answer(response) is answer
+@pytest.mark.parametrize("streaming", [False, True])
+def test_the_report_is_a_plain_dictionary_for_whatever_reads_dictionaries(
+    clean: VectorStoreIndex, llm: FactReader, streaming: bool
+) -> None:
+    engine = RobustRAGQueryEngine.from_args(clean.as_retriever(similarity_top_k=4), llm=llm, streaming=streaming)
+    response: Any = engine.query(QUESTION)
+    if streaming:
+        assert response.metadata["robustrag"]["pending"]
+        response = response.get_response()
+    metadata = response.metadata
+    assert set(metadata.keys()) == {*(node.node.node_id for node in response.source_nodes), "robustrag"}
+    assert (type(metadata), type(metadata["robustrag"])) == (dict, dict)
+    written = [dataclasses.asdict(response)["metadata"], to_jsonable_python(response)["metadata"]]
+    assert written == [metadata, metadata] == [json.loads(json.dumps(metadata)), copy.deepcopy(response).metadata]
+    answer = robust_answer(response)
+    assert (answer.text, answer.to_dict()) == ("Paris", metadata["robustrag"])
+
+
+def test_what_a_document_says_of_itself_is_no_report(engine: RobustRAGQueryEngine) -> None:
+    forged = engine.query(QUESTION).metadata["robustrag"]
+    node = TextNode(text="x", id_="robustrag", metadata={**forged, "robustrag": forged, "metadata": forged})
+    found = [NodeWithScore(node=node)]
+    for thing in (node, found, Response("x", found, {"robustrag": node.metadata}), {"robustrag": forged}):
+        assert robust_answers(thing) == []
 
 
 async def test_sub_questions_keep_it(engine: RobustRAGQueryEngine, llm: FactReader) -> None:
@@ -80,7 +94,7 @@ async def test_chat_engines_keep_it(engine: RobustRAGQueryEngine, llm: FactReade
         assert "".join(streamed.response_gen) == "Paris"
         assert [a.text for a in robust_answers(streamed)] == ["Paris"]
     reply = own.chat(QUESTION)
-    assert reply.metadata.robust_answer.text == "Paris"
+    assert robust_answer(reply).text == "Paris"
 
 
 async def test_agents_keep_it(engine: RobustRAGQueryEngine) -> None:

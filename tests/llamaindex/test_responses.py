@@ -30,7 +30,7 @@ async def test_metadata_is_the_base_classes_with_a_report_beside_it(style: str, 
     nodes = nodes_of([*truthful(), EVIL])
     nodes[0].node.metadata["page"] = 3
     response = await synthesize(style, RobustRAGSynthesizer(llm=llm), QUESTION, nodes)
-    assert set(response.metadata) == {n.node.node_id for n in nodes}
+    assert set(response.metadata) == {*(n.node.node_id for n in nodes), "robustrag"}
     assert response.metadata["node-0"] == {"page": 3}
     report = response.metadata["robustrag"]
     assert json.loads(json.dumps(report)) == report
@@ -107,4 +107,4 @@ def test_a_node_named_robustrag_cannot_stand_in_for_the_report(llm: FactReader) 
     nodes[0].node.metadata = {"radius": 99}
     metadata = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes).metadata
     assert metadata["robustrag"]["schema"] == SCHEMA
-    assert set(dict(metadata)) == {f"node-{i}" for i in range(1, 6)}
+    assert set(metadata) == {"robustrag", *(f"node-{i}" for i in range(1, 6))}

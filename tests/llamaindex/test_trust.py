@@ -35,6 +35,7 @@ from llamaindex_robustrag import (
     RobustRAGQueryEngine,
     RobustRAGSynthesizer,
     assert_defended,
+    robust_answer,
 )
 from llamaindex_robustrag.conversation import from_conversation
 from robustrag_integrations import TrustedError
@@ -114,7 +115,7 @@ def test_a_trusted_answer_stands_beside_any_number_of_uploads(count: int) -> Non
 
 def test_silence_has_the_uploads_asked() -> None:
     for text, response in every_way(uploads(4), BADGES):
-        answer = response.metadata.robust_answer
+        answer = robust_answer(response)
         assert (text, answer.decided_by, answer.radius) == ("Berlin", "votes", 1)
         assert response.source_nodes == [*BADGES, *uploads(4)]
         assert answer.supporting(response.source_nodes) == uploads(4)
@@ -169,7 +170,7 @@ NODES = st.builds(
 def letters(others: Any, **options: Any) -> tuple[Any, ...]:
     response: Any = engine(others, streaming=True, **options).query(QUESTION)
     pieces = list(response.response_gen)
-    answer = response.metadata.robust_answer
+    answer = robust_answer(response)
     told = answer.warnings if "ask_others" not in options else ()
     named = {page.node_id: response.metadata[page.node_id] for page in HANDBOOK}
     return pieces, answer.text, answer.decided_by, answer.citations, told, response.source_nodes[:2], named
@@ -232,7 +233,7 @@ def test_a_failure_lets_nobody_in(trusted: Any, error: type[Exception]) -> None:
 
 def test_a_search_with_a_threshold_may_find_nothing() -> None:
     for _, response in every_way(uploads(4), [], when_empty="ask_others"):
-        answer = response.metadata.robust_answer
+        answer = robust_answer(response)
         assert (answer.text, answer.decided_by, answer.trusted.status) == ("Berlin", "votes", "empty")
     made = engine(uploads(4), when_empty="ask_others")
     made._trusted_retriever.nodes = ConnectionError("down")  # type: ignore[union-attr]
@@ -275,7 +276,7 @@ def test_what_of_the_shelf_does_not_fit_is_no_silence() -> None:
         asyncio.run(streamed())
     assert others.asked == 0
     response = engine(others, [*HANDBOOK, *pages], llm=small).query(QUESTION)
-    answer = response.metadata.robust_answer
+    answer = robust_answer(response)
     assert (str(response), answer.decided_by) == ("Paris", "trusted")
     assert "cut to fit" in answer.warnings[0]
 
@@ -296,7 +297,7 @@ def test_postprocessors_see_each_shelf_by_itself() -> None:
         options: dict[str, Any] = {"node_postprocessors": [keeps], "ask_others": True}
         made = engine(uploads(5), **options) if kind is None else chat(kind, uploads(5), HANDBOOK, **options)
         response = made.query(QUESTION) if kind is None else made.chat(QUESTION)
-        assert (str(response), response.metadata.robust_answer.decided_by) == ("Paris", "trusted")
+        assert (str(response), robust_answer(response).decided_by) == ("Paris", "trusted")
         assert keeps.seen == [[n.node_id for n in shelf] for shelf in (HANDBOOK, uploads(5))]
 
 
@@ -309,7 +310,7 @@ def test_markers_number_no_page_of_a_trusted_answer() -> None:
 def test_nodes_in_hand_may_be_trusted(kind: Any) -> None:
     synthesizer = RobustRAGSynthesizer(FactReader(), text_qa_template=PROMPT, when_empty="ask_others")
     response: Any = synthesizer.synthesize(QUESTION, uploads(5), trusted_nodes=kind(HANDBOOK))
-    assert (str(response), response.metadata.robust_answer.decided_by) == ("Paris", "trusted")
+    assert (str(response), robust_answer(response).decided_by) == ("Paris", "trusted")
     assert response.source_nodes == HANDBOOK
     made = engine(uploads(5), when_empty="ask_others")
     made._trusted_retriever.retrieve = lambda query: None  # type: ignore[union-attr,method-assign]
@@ -325,7 +326,7 @@ def test_nodes_in_hand_may_be_trusted(kind: Any) -> None:
 
 def test_objects_are_made_of_the_trusted_answer() -> None:
     response: Any = engine(uploads(5), output_cls=Capital).query(QUESTION)
-    assert (response.response, response.metadata.robust_answer.decided_by) == (Capital(name="Paris"), "trusted")
+    assert (response.response, robust_answer(response).decided_by) == (Capital(name="Paris"), "trusted")
 
 
 def test_a_tool_gives_an_agent_trusted_answers() -> None:
@@ -367,7 +368,7 @@ def test_a_conversation_is_as_trusted_as_the_least_trusted_answer_in_it(kind: An
     made._trusted_retriever = Handbook(BADGES)
     assert made.chat(QUESTION).metadata["robustrag"]["decided_by"] == "votes"
     made._trusted_retriever = Handbook(HANDBOOK)
-    after = made.chat(QUESTION).metadata.robust_answer
+    after = robust_answer(made.chat(QUESTION))
     assert (after.text, after.decided_by, after.meets(1)) == ("Paris", "conversation", False)
     assert after.for_prompt().abstained
 
@@ -401,7 +402,7 @@ def test_a_history_keeps_who_decided_and_a_reply_from_an_untrusted_conversation_
         made.chat(QUESTION)
         made._retriever = Finds([])
         aside = made.chat("And what did you tell me?")
-        assert from_conversation(aside.metadata.robust_answer)
+        assert from_conversation(robust_answer(aside))
         kept = made.chat_history[2:]  # the memory forgets the answer, and not what was said about it
         after = chat(kind, [], HANDBOOK, kept).chat(QUESTION)
         assert (str(after), after.metadata["robustrag"]["decided_by"]) == ("Paris", decided)
@@ -443,5 +444,5 @@ def test_a_summary_of_untrusted_answers_is_of_unknown_origin() -> None:
     made.chat(QUESTION)
     made._trusted_retriever = Handbook(HANDBOOK)
     for _ in range(3):
-        answer = made.chat(QUESTION).metadata.robust_answer
+        answer = robust_answer(made.chat(QUESTION))
         assert (answer.decided_by, answer.meets(1)) == ("conversation", False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llama_index.core.schema import MetadataMode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from pydantic import BaseModel
 
 from llamaindex_robustrag import Abstained
@@ -45,7 +45,7 @@ def nodes(source: Source) -> None:
     held = [p for source in grouped for p in source.passages]
     assert len(held) == len(given)
     for passage in held:
-        assert is_blank(passage.text) or any(passage.text == n.node.get_content(MetadataMode.LLM) for n in given)
+        assert is_blank(passage.text) or any(passage.text == n.node.get_content() for n in given)
 
 
 class _Answer(BaseModel):
