@@ -31,5 +31,5 @@ if __name__ == "__main__":
                 row = {"question": asked, "answer": mayor, "incorrect": "Eve Crook", "passages": passages}
                 file.write(json.dumps(row) + "\n")
         chosen = ["--data", str(data), "--output", str(rows), "--model", "python:evaluate_your_data:my_llm"]
-        code = main(["eval", *chosen, "--attack", "pia", "--rank", "first", "--certify", "1"])
+        code = main(["eval", *chosen, "--attack", "pia", "--certify", "1"])
     assert code == 0

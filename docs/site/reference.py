@@ -107,7 +107,7 @@ def _attacks_and_metrics() -> str:
             [
                 "# Attacks and metrics",
                 "## Attacks\n\n`robustrag eval --attack NAME`.\n\n| name | |\n|---|---|\n" + "\n".join(attacks),
-                "## Metrics\n\n`robustrag eval --metric NAME`, or a function of yours as `module:function`.\n\n"
+                "## Metrics\n\n`robustrag eval --set metric=NAME`, or a function of yours as `module:function`.\n\n"
                 "| name | |\n|---|---|\n" + "\n".join(scores),
             ]
         )

@@ -260,7 +260,7 @@ def size(model: str) -> str:
 
 
 def headline() -> str:
-    """README's table: plain RAG and consensus on the same questions."""
+    """Plain RAG and consensus on the same questions."""
     head = "Qwen2.5-Coder, RealtimeQA: correct + listed among conflicting answers / the attacker's answer, percent"
     lines: list[Sequence[object]] = [(head, "no attack", "1 of 10 passages gives orders", "3 of 10")]
     places = (("none", 0), ("pia", 1), ("pia", 3))

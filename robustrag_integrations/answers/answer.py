@@ -25,7 +25,18 @@ if TYPE_CHECKING:
     from robustrag_integrations.grouping.passages import Passage
 
 SourceStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "copy", "not_asked", "cut"]
-STATUSES: tuple[SourceStatus, ...] = get_args(SourceStatus)
+VERDICTS: Mapping[SourceStatus, str] = {
+    "supports": "gives the answer shown",
+    "variant": "gives a longer or shorter form of it, counted apart",
+    "differs": "its answer is not the one shown",
+    "unsure": "its answer is not shown: the model is unsure of it",
+    "abstained": "the model found no answer in it",
+    "failed": "the call failed, which counts as no answer",
+    "copy": "has the text and the reply of another source; the two count once",
+    "not_asked": "the others had already decided",
+    "cut": "the reply reached the token limit, which counts as no answer",
+}
+"""What each status says of a source, for people."""
 
 SCHEMA = "robustrag/answer/3"
 ASK_SCHEMA = "robustrag/ask/3"
@@ -485,6 +496,11 @@ class RobustAnswer:
         """Each source as a row: number, passages, verdict, response, note."""
         return [_row(source) for source in self.sources]
 
+    def verdicts(self) -> list[str]:
+        """What the verdicts in `group_rows` mean, a line for each that occurs."""
+        found = {source.status for source in self.sources}
+        return [f"{_verdict(status)}: {meaning}" for status, meaning in VERDICTS.items() if status in found]
+
     def explain(self) -> str:
         """A readable account for a terminal; hostile characters in responses are neutralised."""
         counts = list((self.evidence.get("counts") or {}).items())[:_MOST_SHOWN]
@@ -495,7 +511,7 @@ class RobustAnswer:
         ]
         if self.sources:
             header = ("no.", "source", "verdict", "reply", "note")
-            lines += ["", table(header, self.group_rows(), limits=(5, 28, 9, 60, 48))]
+            lines += ["", table(header, self.group_rows(), limits=(5, 28, 9, 60, 48)), "", *self.verdicts()]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -556,13 +572,17 @@ def _row(source: SourceReport) -> tuple[str, ...]:
         None if source.copy_of is None else f"copy of source {source.copy_of + 1}",
         "passages cut to fit" if source.truncated else None,
     )
-    status, said = source.status.replace("_", " "), "; ".join(filter(None, notes))
-    return str(source.index + 1), _names(source), status, source.response or "", said
+    said = "; ".join(filter(None, notes))
+    return str(source.index + 1), _names(source), _verdict(source.status), source.response or "", said
+
+
+def _verdict(status: SourceStatus) -> str:
+    return status.replace("_", " ")
 
 
 def _dissent(found: Dissent) -> str:
     sources = ", ".join(str(index + 1) for index in found.sources[:10]) + (", ..." if len(found.sources) > 10 else "")
-    named = printable(", ".join(found.origins), 60)
+    named = printable(", ".join(found.origins), 200)
     where = f"{named}; source{'s' * (len(found.sources) > 1)} {sources}"
     return f"{printable(found.text, 100)} ({where}{'; unsure' * found.unsure})"
 

@@ -81,7 +81,7 @@ class Certification:
             ("Reference", " | ".join(self.references)),
             ("Attacker", f"{self.attack} of {passages}, {count_of(self.cases, 'case')}"),
             ("Method", f"{self.method}, {count_of(self.model_calls, 'model call')}"),
-            ("At worst", f"{self.tau:g} ({self.metric}; {standing_in_words(self.tau, self.certified)})"),
+            ("At worst", f"tau {self.tau:g} ({self.metric}; {standing_in_words(self.tau, self.certified)})"),
         ]
         if self.stopped:
             told.append(("Stopped", self.stopped))

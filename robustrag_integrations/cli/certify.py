@@ -24,7 +24,7 @@ attackers:
   modification   also removes as many passages of their choice
 
 The second table is the mean over questions of what is guaranteed; what is undecided counts
-as 0. The rows are those of robustrag eval --attack none --top-k all --certify 1.
+as 0. The rows are those of robustrag eval --attack none --set top_k=all --certify 1.
 
 examples:
   robustrag certify --limit 5
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         "methods": [args.method],
         "attacks": [],
         "top_k": 10 if args.data == ["demo"] else "all",
-        "metric": args.metric,
+        "metric": None,
         "certify": {"corruption_sizes": args.corruption_size, "attacks": [args.attack]},
     }
     config = with_set(config, args)

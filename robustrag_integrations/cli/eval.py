@@ -33,7 +33,6 @@ from robustrag_integrations.evaluation.run.config import (
     read_config,
     with_group_by,
 )
-from robustrag_integrations.evaluation.show.tables import LEGEND
 from robustrag_integrations.grouping.votes import RULES
 from robustrag_integrations.models.providers import PROVIDERS, takes
 from robustrag_integrations.text.prompts import TASKS
@@ -49,19 +48,11 @@ answers, and certify the clean ones. Every row is on disk as soon as it is made;
 same command again to resume after a crash or Ctrl-C.
 """
 
-_COLUMNS = "\n".join(
-    textwrap.fill(f"  {name}: {what}", 92, subsequent_indent="    ", break_on_hyphens=False)
-    for name, what in LEGEND.items()
-)
-
-EPILOG = f"""\
-the table, in percent of the questions (the clean run always comes first):
-{_COLUMNS}
-
+EPILOG = """\
 examples:
-  robustrag eval --limit 5 --attack pia poison --rank first last --certify 1
+  robustrag eval --limit 5 --certify 1
   robustrag eval --data questions.jsonl --model openai:NAME --base-url http://localhost:8000/v1
-  robustrag eval study.yaml --output study.jsonl
+  robustrag eval --attack pia poison --set ranks=first,last --set top_k=5,10
 
 exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted
 """
@@ -74,68 +65,57 @@ attacks: {textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_
 
 The cache of model calls holds responses in plain text; only its owner can read it.
 """
-BASIC = frozenset({"config", "data", "tasks", "models", "methods", "attacks", "limit", "certify", "output", "full"})
+BASIC = frozenset(
+    {"config", "data", "models", "base_url", "methods", "attacks", "certify", "limit", "set", "output", "full"}
+)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     several: dict[str, Any] = {"action": "extend", "nargs": "+"}
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file (optional)")
-    parser.add_argument("--show-config", action="store_true", help="print the configuration, and run nothing")
-    what = parser.add_argument_group("what is evaluated")
-    what.add_argument("--data", **several, metavar="DATA", help="demo (default), or files")
-    about = "short_answer, multiple_choice, long_form or list; default: as the data says"
-    what.add_argument("--task", **several, choices=TASKS, dest="tasks", help=about)
-    about = f"{', '.join(each.form for each in PROVIDERS)} of a transformers model"
-    what.add_argument("--model", **several, metavar="MODEL", dest="models", help=about)
+    add = parser.add_argument
+    add("config", nargs="?", metavar="CONFIG", help="a YAML file (optional)")
+    add("--show-config", action="store_true", help="print the configuration, and run nothing")
+    add("--data", **several, metavar="D", help="demo (default), or files of questions")
+    about = "default: as the data says"
+    add("--task", **several, choices=TASKS, metavar="TASK", dest="tasks", help=f"{', '.join(TASKS)}; {about}")
+    about = (
+        f"bundled (default), or a model of yours\n{', '.join(each.form for each in PROVIDERS)} of a transformers model"
+    )
+    add("--model", **several, metavar="M", dest="models", help=about)
     names = defense_names()
-    about = f"default: vanilla consensus; also {', '.join(n for n in names if n not in DEFAULTS['methods'])}"
-    what.add_argument("--method", **several, choices=names, metavar="METHOD", dest="methods", help=about)
-    about = "default: pia poison; none; others: --help-all"
-    what.add_argument("--attack", **several, metavar="ATTACK", dest="attacks", help=about)
-    about = "where planted texts go: first (default), middle, last, random, or 1 (the top), 2, ..."
-    what.add_argument("--rank", **several, type=_number_or_text, metavar="RANK", dest="ranks", help=about)
-    about = "passages per question (default 10), or all"
-    what.add_argument("--top-k", **several, type=_number_or_text, metavar="K", help=about)
-    what.add_argument("--judge", metavar="MODEL", help="the model that grades long answers")
-    about = "certify clean answers against K corrupted passages (1 when no number is given)"
-    what.add_argument("--certify", nargs="*", type=whole_number(0, 100), metavar="K", help=about)
+    about = f"default vanilla consensus; {', '.join(n for n in names if n not in DEFAULTS['methods'])}"
+    add("--method", **several, choices=names, metavar="M", dest="methods", help=about)
+    about = "default pia poison; none; others: --help-all"
+    add("--attack", **several, metavar="A", dest="attacks", help=about)
+    about = "certify clean answers against K corrupted passages\nby default 1"
+    add("--certify", nargs="*", type=whole_number(0, 100), metavar="K", help=about)
     add_run(parser)
-    results = parser.add_argument_group("results")
-    about = "the rows, as JSON lines (default: name of the config, else eval.jsonl)"
-    results.add_argument("--output", metavar="FILE", help=about)
-    add_shown(results)
+    add("--output", metavar="FILE", help="the rows, as JSON lines (default eval.jsonl)\nor the name of the config")
+    add_shown(parser)
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every run: what of the questions, how scored, and how computed."""
+    """Add the options of every run: what of the questions, with which settings, and how computed."""
     add_base_url(parser)
-    parser.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="only the first N questions")
-    about = "contains (the answer holds a right one), exact (it is one), all (it holds all), or module:function, from "
-    about += "(response, references) to a score from 0 to 1; default: the one of the task"
-    parser.add_argument("--metric", metavar="METRIC", help=about)
+    add = parser.add_argument
+    add("--limit", type=whole_number(1, 10_000_000), metavar="N", help="only the first N questions")
     add_set(
         parser,
-        "any other key of a configuration, setting of the defences or of a model in this process, such as "
-        "min_support=1,2,3, group_by=origin, corruption_sizes=1,2, seed=1 or dtype=bfloat16; may be repeated",
+        "any other key of a configuration or setting\n(may be repeated), of the methods or of a model in this process: "
+        "ranks=first,last, top_k=5,10, metric=exact, judge=MODEL, min_support=1,2,3, seed=1, dtype=bfloat16",
     )
-    how = parser.add_argument_group("how it is run")
     about = "rows at a time (default 1); a model in this process still makes one row at a time"
-    how.add_argument("--concurrency", type=whole_number(1, 1000), default=1, metavar="N", help=about)
+    add("--concurrency", type=whole_number(1, 1000), default=1, metavar="N", help=about)
     about = "folder of the cache of model calls (default ~/.cache/robustrag/calls)"
-    how.add_argument("--cache", metavar="DIR", help=about)
-    how.add_argument("--no-cache", action="store_true", help="keep no model calls")
+    add("--cache", metavar="DIR", help=about)
+    add("--no-cache", action="store_true", help="keep no model calls")
 
 
-def add_shown(results: Any) -> None:
+def add_shown(parser: argparse.ArgumentParser) -> None:
     """Add what is printed."""
-    about = "print all columns too: 95%% intervals, costs"
-    results.add_argument("--full", action="store_true", help=about)
-    results.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
-
-
-def _number_or_text(text: str) -> int | str:
-    return int(text) if text.isdecimal() and len(text) < 10 else text
+    parser.add_argument("--full", action="store_true", help="print all columns too: 95%% intervals, costs")
+    parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -160,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
 def given_config(args: argparse.Namespace) -> dict[str, Any]:
     """Return the configuration that file and flags make together, with defaults filled in."""
     in_file = load_config(args.config) if args.config else {}
-    names = ("data", "tasks", "models", "methods", "attacks", "ranks", "top_k", "judge", "limit", "metric")
+    names = ("data", "tasks", "models", "methods", "attacks", "limit")
     merged = {**DEFAULTS, **in_file, **{name: v for name in names if (v := getattr(args, name)) is not None}}
     if args.certify is not None:
         before = merged["certify"] if isinstance(merged["certify"], Mapping) else {}
@@ -170,6 +150,7 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
 
 def with_set(config: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     """Return a configuration with --base-url, and with each --set where it belongs."""
+    config |= {name: value for name, value in args.set if name in DEFAULTS}
     models, defenses = _listed(config["models"]), _listed(config["methods"])
     if args.base_url is not None:
         judge = _as_mapping(config["judge"] or {})
@@ -179,9 +160,7 @@ def with_set(config: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]
     for name, value in args.set:
         if name in _OF_MODELS:
             models = _each(models, name, value, "model")
-        elif name in DEFAULTS:
-            config[name] = value
-        else:
+        elif name not in DEFAULTS:
             defenses = _each(defenses, name, value, "method")
     return {**config, "models": models, "methods": defenses}
 

@@ -122,15 +122,19 @@ def _sources(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple
             )
         )
     left = len(answer.sources) - len(rows)
-    caption = "Each source, in a prompt of its own" + (f"; {left:,} more not shown" if left else "")
-    return (table(("No.", "Source", "Verdict", "Reply", "Note"), rows, caption, "sources"),)
+    asked = "All passages, in one prompt" if answer.method == "vanilla" else "Each source, in a prompt of its own"
+    caption = asked + (f"; {left:,} more not shown" if left else "")
+    meanings = (h("li", text) for text in answer.verdicts())
+    return table(("No.", "Source", "Verdict", "Reply", "Note"), rows, caption, "sources"), h(
+        "ul", *meanings, cls="note"
+    )
 
 
 def _passage(passage: Mapping[str, Any]) -> Element:
     """Draw a collapsed passage: its source, with the whole text behind it."""
     text, size = passage["text"], len(passage["text"])
     mark = h("b", "planted", cls="tag planted") if passage.get("planted") else None
-    head = h("span", one_line(passage.get("source") or "no source", 60), cls="source", dir="auto")
+    head = h("span", one_line(passage.get("source") or "no source", 200), cls="source", dir="auto")
     cut = h("p", f"cut: {size:,} characters, the first {PASSAGE:,} are shown", cls="cut") if size > PASSAGE else None
     shown = h("pre", visible(text, PASSAGE) or "(empty)", cls="passage", dir="auto")
     return h("details", h("summary", mark, head), shown, cut, cls="passage-fold")

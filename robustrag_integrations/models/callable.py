@@ -25,6 +25,7 @@ from robustrag_integrations.models.caller import (
     is_busy,
     pause_before_try,
 )
+from robustrag_integrations.models.progress import tell
 from robustrag_integrations.models.reply import Ending, Piece
 from robustrag_integrations.models.threads import BACKGROUND, END, acalled, called, in_thread
 from robustrag_integrations.text.prompts import Prompt
@@ -150,6 +151,7 @@ class CalledModel(TextModel):
         def ended(task: asyncio.Task[None]) -> None:
             tasks.discard(task)
             done.append(task)
+            tell(count - replies.count(None), count)
             woken.set()
 
         async def respond(index: int) -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
+import os
+import re
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import in_one_line
+from robustrag_integrations._util.words import radius_in_words
 from robustrag_integrations.answers.answer import RobustAnswer, ask_report
 from robustrag_integrations.certification.metrics import holds_answer
-from robustrag_integrations.corpus.retrieval import Found, Library
+from robustrag_integrations.corpus import BM25Index, CorpusError, Found, Library, read_documents, split
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, entry_of
 from robustrag_integrations.drawing.answer import answer_parts, certificate_parts
@@ -20,7 +27,9 @@ from robustrag_integrations.drawing.elements import h, to_data
 from robustrag_integrations.evaluation.attacks import ATTACKS, Attack, planted_texts
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.run.cache import CallCache, MeteredModel, metered
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.models.base import DecodingModel, TextModel
+from robustrag_integrations.models.progress import listening
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.models.threads import Task as Load
 from robustrag_integrations.models.threads import called, started
@@ -31,6 +40,7 @@ from robustrag_integrations.playground.state import (
     Row,
     State,
     StateError,
+    rows_of,
     state_of,
 )
 from robustrag_integrations.text.prompts import Task
@@ -43,7 +53,6 @@ _VERDICTS = {
     "both": "the right answer and the attacker’s",
     "hijacked": "the attacker’s answer",
     "right": "the right answer",
-    "abstained": "no answer",
     "other": "another answer",
 }
 
@@ -82,26 +91,53 @@ class Models:
 class Buttons:
     """The actions of the buttons."""
 
-    def __init__(self, models: Models, library: Library) -> None:
+    def __init__(self, models: Models, library: Library, *, example: bool = False) -> None:
         self._models = models
         self._library = library
+        self._example = example  # the library makes room for the user's files
 
     async def search(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """Yield the state with the passages of the documents that fit its question, in place of all others."""
-        state = state_of(asked.get("state"))
+        """Yield the state with the passages that fit its question, in place of all others.
+
+        They are of the `files` that the page has read, and of the library, unless that is the example's.
+        """
+        state, files = state_of(asked.get("state")), rows_of(asked.get("files") or ())
         if not state.question.strip():
             raise StateError("the question is empty; ask something")
-        found = await asyncio.to_thread(Found, self._library, state.question)
-        others = await asyncio.to_thread(list, found)
-        if not found.passages:
+        libraries = [] if files and self._example else [self._library]
+        rows = await asyncio.to_thread(self._found, state.question, files, libraries)
+        if not rows:
             raise StateError("no passage shares a word with the question; playground --embedding finds by meaning, too")
-        shelves = ((found.trusted or [], True), (others, False))
-        rows = tuple(
+        yield {"state": replace(state, rows=rows[:MOST_PASSAGES]).as_dict()}
+
+    def _found(self, question: str, files: Sequence[Row], libraries: list[Library]) -> tuple[Row, ...]:
+        if files:
+            trusted, others = (
+                [Passage(row.text, origin=row.source) for row in files if row.trusted is kind] for kind in (True, False)
+            )
+            index = BM25Index(trusted) if trusted else None
+            libraries.insert(0, replace(self._library, index=BM25Index(others), trusted=index))
+        found = [Found(library, question) for library in libraries]
+        shelves = (
+            ([p for each in found for p in each.trusted or ()], True),
+            ([p for each in found for p in each], False),
+        )
+        return tuple(
             Row(p.text[:LONGEST_PASSAGE], (p.origin or "")[:LONGEST_NAME], trusted=trusted)
             for passages, trusted in shelves
             for p in passages
         )
-        yield {"state": replace(state, rows=rows[:MOST_PASSAGES]).as_dict()}
+
+    async def read(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
+        """Yield the passages of a file, of which the page sends the `name` and the `data` in base64; or its problem."""
+        name, data = asked.get("name"), asked.get("data")
+        if not isinstance(name, str) or not isinstance(data, str):
+            raise StateError("a file has a name and data")
+        try:
+            content = b64decode(data, validate=True)
+        except ValueError:
+            raise StateError(f"the file {name:.80} did not come whole; drop it again") from None
+        yield await asyncio.to_thread(_read, name, content)
 
     async def answer(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
         """Yield both answers, each as soon as it is there, drawn with its counts and its sources."""
@@ -117,15 +153,23 @@ class Buttons:
             shelves: dict[str, Any] = {"passages": passages}
             if trusted and defense.isolates:
                 shelves = {"passages": [p for _, p in others], "trusted": [p for _, p in trusted]}
-            found = await defense.aanswer(state.question, choices=_choices_of(state, task), **shelves)
+            asking = partial(defense.aanswer, state.question, choices=_choices_of(state, task), **shelves)
+            yield {
+                "progress": "Asking with all passages in one prompt …" if name == "vanilla" else "Asking the defence …"
+            }
+            async for event in _watched(asking):
+                if isinstance(event, RobustAnswer):
+                    found = event
+                else:
+                    yield event
             yield {
                 "part": name,
                 "text": found.text,
-                "radius": found.radius,
+                "abstained": found.abstained,
                 "decided_by": found.decided_by,
-                "sources": len(found.sources),
+                "promise": _promise(found, defense),
                 "verdict": _verdict(state, found),
-                "evidence": to_data(h("div", *answer_parts(found, shown))),
+                "evidence": to_data(h("div", *answer_parts(found, shown)[1:])),
                 "report": ask_report(model.description, found, passages) if name == "defended" else None,
             }
 
@@ -180,6 +224,43 @@ def attacks() -> Sequence[Attack]:
     return [attack for attack in ATTACKS.values() if attack.write is not None]
 
 
+async def _watched(asking: Callable[[], Coroutine[Any, Any, RobustAnswer]]) -> AsyncIterator[Event | RobustAnswer]:
+    """Yield how many sources have been asked as their replies come in, and then the answer."""
+    told: asyncio.Queue[Event | None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def count(done: int, of: int) -> None:
+        loop.call_soon_threadsafe(told.put_nowait, {"progress": f"{done} of {of} sources asked …"})
+
+    with listening(count):
+        task = asyncio.create_task(asking())
+    task.add_done_callback(lambda _: told.put_nowait(None))
+    try:
+        while (event := await told.get()) is not None:
+            yield event
+        yield await task
+    finally:  # a page that leaves is not worked for
+        task.cancel()
+
+
+def _read(name: str, content: bytes) -> Event:
+    """Read a file of this name as one of a folder; whatever it holds, it is one source."""
+    parts = [re.sub(r"[\x00-\x1f\\:]", "_", part)[-60:].lstrip(".") for part in name.split("/")[-20:]]
+    with TemporaryDirectory(prefix="robustrag-playground-") as folder:
+        path = Path(folder, *filter(None, parts[:-1]), parts[-1] or "file")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            try:
+                passages = split(read_documents([folder]).documents)
+            except CorpusError:
+                passages = split(read_documents([str(path)]).documents)  # of a named file the error says more
+        except (CorpusError, ImportError, OSError) as error:
+            return {"rows": [], "problem": str(error).replace(f"{folder}{os.sep}", "")}
+    source = passages[0].origin or name
+    return {"rows": [asdict(Row(p.text[:LONGEST_PASSAGE], source[:LONGEST_NAME])) for p in passages], "problem": None}
+
+
 def _askable(asked: Mapping[str, Any]) -> State:
     state = state_of(asked.get("state"))
     if not state.question.strip():
@@ -221,8 +302,23 @@ def _verdict(state: State, answer: RobustAnswer) -> dict[str, str]:
     right = bool(state.answer.strip()) and holds_answer(answer.text, [state.answer])
     wanted = bool(state.target.strip()) and holds_answer(answer.text, [state.target])
     kind = "both" if right and wanted else "hijacked" if wanted else "right" if right else "other"
-    kind = "abstained" if answer.abstained and not wanted else kind
+    if answer.abstained:  # which may tell what sources say
+        words = "no answer" if kind == "other" else f"no answer; sources say {_VERDICTS[kind]}"
+        return {"kind": "abstained", "words": words}
     return {"kind": kind, "words": _VERDICTS[kind] if state.answer.strip() else "not judged: no right answer given"}
+
+
+def _promise(answer: RobustAnswer, defense: Defense) -> str:
+    """Say in a sentence who could have changed the answer."""
+    if not defense.isolates:
+        return "No guarantee: any passage may decide"
+    if answer.abstained:
+        return "Nothing is promised of an abstention"
+    if answer.decided_by == "trusted":
+        return "Decided by what you trust: no other source can change it"
+    if answer.decided_by == "sole_source":
+        return "Radius 0: it rests on one source alone"
+    return f"Radius {answer.radius}: {radius_in_words(answer.radius, answer.whole, answer.radius_unit)}"
 
 
 def _question(state: State) -> EvalQuestion:

@@ -27,7 +27,8 @@ from robustrag_integrations.serve.endpoint import Admission, Endpoint, Limits, R
 
 _LOG = logging.getLogger(__name__)
 
-LIMITS = Limits(body_bytes=3_000_000, concurrent=1, waiting=16, seconds=600)
+LARGEST_FILE = 20 << 20  # bytes of one that is dropped
+LIMITS = Limits(body_bytes=2 * LARGEST_FILE, concurrent=1, waiting=16, seconds=600)
 
 _KINDS = {"page.html": "text/html", "style.css": "text/css", "script.js": "text/javascript"}
 # Nothing is loaded from elsewhere, nothing in the page can become a script, and no other page can frame it.
@@ -55,8 +56,12 @@ def create_app(models: Models, library: Library, start: State, *, limits: Limits
     files = {name: (resources.files(__package__) / name).read_text(encoding="utf-8") for name in _KINDS}
     # The inline styles of a notebook cell as a style sheet: the page's policy allows no others.
     files["style.css"] = style_sheet(".evidence ") + files["style.css"]
-    controls, buttons, admission = controls_of(models, start), Buttons(models, library), Admission(limits)
-    names = ("search", "answer", "poison", "certificate")
+    controls, buttons, admission = (
+        controls_of(models, start),
+        Buttons(models, library, example=bool(start.question)),
+        Admission(limits),
+    )
+    names = ("read", "search", "answer", "poison", "certificate")
     asked: dict[str, Events] = {f"/{name}": getattr(buttons, name) for name in names}
 
     async def file(request: Request) -> Response:
@@ -113,6 +118,7 @@ def controls_of(models: Models, start: State) -> dict[str, Any]:
             "passage": state.LONGEST_PASSAGE,
             "question": state.LONGEST_QUESTION,
             "name": state.LONGEST_NAME,
+            "file": LARGEST_FILE,
             "corrupted": MOST_CORRUPTED,
         },
     }

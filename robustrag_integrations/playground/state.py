@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -20,6 +20,7 @@ LONGEST_QUESTION = 4_000
 LONGEST_NAME = 500  # of a source, an option, an answer
 _CLOSED = ConfigDict(extra="forbid")
 
+T = TypeVar("T")
 _Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
@@ -81,17 +82,26 @@ class State:
         return asdict(self)
 
 
-_STATE = TypeAdapter(State)
+_STATE, _ROWS = TypeAdapter(State), TypeAdapter(tuple[Row, ...])
+
+
+def rows_of(given: object) -> tuple[Row, ...]:
+    """Read the rows of a page's files from JSON; a StateError names what is wrong with them."""
+    return _checked(_ROWS, "files", given)
+
+
+def _checked(kind: TypeAdapter[T], name: str, given: object) -> T:
+    try:
+        return kind.validate_python(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise StateError(f"{name} {place:.100}: {first['msg']}") from None
 
 
 def state_of(given: object) -> State:
     """Read a state from JSON; a StateError names what is wrong with it."""
-    try:
-        state = _STATE.validate_python(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise StateError(f"state {place:.100}: {first['msg']}") from None
+    state = _checked(_STATE, "state", given)
     if state.method not in METHODS and state.method not in BASELINES:
         raise StateError(f"method {state.method!r:.60} is unknown; use one of {', '.join([*METHODS, *BASELINES])}")
     known = [setting.name for setting in settable(entry_of(state.method))]

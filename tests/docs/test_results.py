@@ -29,7 +29,7 @@ def test_every_page_holds_the_tables_of_the_kept_rows(script: dict[str, Any]) ->
 
 def test_a_changed_figure_is_noticed_and_kept_rows_stay_small(script: dict[str, Any]) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    start = text.index("<!-- rows: headline -->")
+    start = text.index("<!-- rows: planted -->")
     forged = text[:start] + re.sub(r"\b\d+ / \d+\b", "99 / 0", text[start:], count=1)
     assert forged != text
     assert script["written"](forged) == text

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations._util.json_values import restored
-from robustrag_integrations.answers.answer import RobustAnswer, SourceReport
+from robustrag_integrations.answers.answer import VERDICTS, RobustAnswer, SourceReport
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.drawing.answer import answer_parts
 from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h, to_data, to_html
@@ -106,6 +106,12 @@ def test_a_cell_says_what_the_terminal_says() -> None:
     for row in answer.group_rows():
         assert all(cell in text for cell in row), row
     assert "passages cut to fit" in text
+    told = [status for status, meaning in VERDICTS.items() if meaning in text]
+    assert (
+        told
+        == [s for s, meaning in VERDICTS.items() if meaning in answer.explain()]
+        == ["supports", "differs", "failed"]
+    )
     assert "kept from 2 on" in text
 
 

@@ -80,7 +80,7 @@ def test_the_page_and_the_log_say_why_a_model_cannot_be_loaded(
         assert "sk-12345678" not in text
 
 
-@pytest.mark.parametrize("path", ["/answer", "/poison", "/certificate"])
+@pytest.mark.parametrize("path", ["/answer", "/poison", "/certificate", "/read"])
 @pytest.mark.parametrize(
     ("status", "body"),
     [

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import threading
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -47,8 +48,8 @@ def test_one_click_fools_vanilla_and_not_the_defence(models: Models, state: Stat
     found = parts(pressed(models, "answer", attacked))
     assert found["vanilla"]["verdict"]["kind"] == "hijacked"
     assert found["defended"]["verdict"]["kind"] == "right"
-    assert found["defended"]["radius"] == found["defended"]["report"]["answer"]["radius"]
-    assert found["defended"]["sources"] == attacked.top_k
+    assert f"Radius {found['defended']['report']['answer']['radius']}" in found["defended"]["promise"]
+    assert len(found["defended"]["report"]["answer"]["sources"]) == attacked.top_k
     report = found["defended"]["report"]
     assert RobustAnswer.from_dict(report["answer"]).text == "Kilon Pemel"
     again = state_of(pressed(models, "poison", attacked, attack="pia", rank=1)[-1]["state"])
@@ -76,6 +77,75 @@ def test_trusted_rows_decide_whatever_is_planted_above_them(models: Models, stat
     asked = {"state": replace(state, question="Who runs the mill?").as_dict()}
     [event] = events(Buttons(models, library).search(asked))
     assert [row.trusted for row in state_of(event["state"]).rows] == [True, *[False] * 5]
+
+
+def test_what_is_asked_is_told_while_it_is_asked(models: Models, state: State) -> None:
+    told = [event["progress"] for event in pressed(models, "answer", state) if "progress" in event]
+    assert told[-1].startswith("6 of 6 sources")
+    assert all("6 sources" in said or "Asking" in said for said in told)
+    events_of = pressed(models, "answer", state)
+    assert not any("6 sources" in event.get("progress", "") for event in events_of)  # out of the cache
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def test_a_dropped_file_is_searched_on_its_shelf(models: Models, state: State) -> None:
+    [event] = pressed(models, "read", state, name="web/menu.html", data=encoded(b"<p>Ben Roth runs the mill.</p>"))
+    assert (event["rows"], event["problem"]) == ([asdict(Row("Ben Roth runs the mill.", "web/menu.html"))], None)
+    files = [{**event["rows"][0], "trusted": True}, asdict(Row("Cleo Hart runs the mill.", "mail.txt"))]
+    asked = replace(state, question="Who runs the mill?")
+    for example, more in ((True, 0), (False, 5)):
+        buttons = Buttons(models, LIBRARY, example=example)
+        [event] = events(buttons.search({"state": asked.as_dict(), "files": files}))
+        rows = state_of(event["state"]).rows
+        assert [(row.source, row.trusted) for row in rows[:2]] == [("web/menu.html", True), ("mail.txt", False)]
+        assert len(rows) == 2 + more
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("menu.png", b"x", "menu.png: unknown kind"),
+        ("../../a.pdf", b"%PDF-x", "a.pdf is not"),
+        ("a.txt", b" ", "no text in a.txt"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(
+    models: Models, state: State, name: str, content: bytes, says: str
+) -> None:
+    [event] = pressed(models, "read", state, name=name, data=encoded(content))
+    assert event["rows"] == []
+    assert event["problem"].startswith(says)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/x.txt", "/etc/x.txt", "https://bank.example/x.txt", "a\0\n.txt", ".x.txt", "é" * 400]
+)
+def test_whatever_a_dropped_file_is_called_it_is_one_source_below_one_folder(
+    models: Models, state: State, name: str
+) -> None:
+    rows = b'{"text": "a", "source": "https://b.example"}\n{"text": "c", "source": "d"}'
+    [event] = pressed(models, "read", state, name=f"{name}.jsonl", data=encoded(rows))
+    [source] = {row["source"] for row in event["rows"]}
+    assert source.endswith(".jsonl")
+    assert not source.startswith(("/", "https:", "..")), source
+
+
+def test_what_is_no_file_is_refused(models: Models, state: State) -> None:
+    for asked in ({"name": "a.txt"}, {"name": 7, "data": ""}, {"name": "a.txt", "data": "é"}):
+        with pytest.raises(StateError, match="file"):
+            pressed(models, "read", state, **asked)
+    with pytest.raises(StateError, match="files"):
+        pressed(models, "search", state, files=[{"text": "x", "onload": "y"}])
+
+
+def test_an_abstention_that_tells_both_is_no_right_answer(models: Models, state: State) -> None:
+    rows = (*state.rows[:2], *(replace(row, text="The mayor is Jiso Labun.") for row in state.rows[2:4]))
+    found = parts(pressed(models, "answer", replace(state, rows=rows)))["defended"]
+    assert (found["abstained"], found["verdict"]["kind"]) == (True, "abstained")
+    assert "the right answer and the attacker’s" in found["verdict"]["words"]
 
 
 def test_passages_are_found_in_the_documents(models: Models, state: State) -> None:

@@ -72,7 +72,7 @@ class Playground:
 
     @property
     def texts(self) -> list[str]:
-        return list(self.page.evaluate("[...document.querySelectorAll('#passages textarea')].map((one) => one.value)"))
+        return list(self.page.evaluate("[...document.querySelectorAll('#passages .text')].map((one) => one.value)"))
 
     def fits(self) -> bool:
         return bool(self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
@@ -110,7 +110,7 @@ def opened(chromium: Any, address: str, *, width: int = 1280) -> Iterator[Playgr
     tab = Playground(context, address)
     tab.page.goto(f"{address}/")
     try:
-        tab.until("document.querySelectorAll('#passages textarea').length > 0")
+        tab.until("document.querySelectorAll('#passages .text').length > 0")
         tab.page.check("#live")
         tab.settled()
         yield tab
@@ -144,11 +144,11 @@ def test_one_click_poisons_and_the_page_says_who_falls_for_it(chromium: Any, add
 def test_a_passage_is_trusted_by_key_and_decides(chromium: Any, address: str, width: int) -> None:
     with opened(chromium, address, width=width) as tab:
         shelves = {name: tab.page.locator(f"#{name}") for name in ("trusted", "others")}
-        assert [shelves[name].locator("textarea").count() for name in shelves] == [0, 6]
+        assert [shelves[name].locator(".text").count() for name in shelves] == [0, 6]
         tab.page.focus("[aria-label='Trust passage 3']")
         tab.page.keyboard.press("Enter")
         tab.changed()
-        assert [shelves[name].locator("textarea").count() for name in shelves] == [1, 5]
+        assert [shelves[name].locator(".text").count() for name in shelves] == [1, 5]
         assert tab.page.evaluate("document.activeElement.ariaLabel") == "Do not trust passage 1"
         tab.page.click("#attacks button[title^='gives orders']")
         tab.changed()
@@ -160,6 +160,51 @@ def test_a_passage_is_trusted_by_key_and_decides(chromium: Any, address: str, wi
         tab.changed()
         assert [shelves[name].locator(".decided").is_visible() for name in shelves] == [False, True]
         tab.assert_harmless()
+
+
+_DROP = """([shelf, name, text]) => {
+  const given = new DataTransfer();
+  given.items.add(new File([text], name));
+  const dropped = new DragEvent("drop", { dataTransfer: given, bubbles: true, cancelable: true });
+  document.getElementById(shelf).dispatchEvent(dropped);
+}"""
+
+
+def test_files_are_dropped_onto_either_shelf_and_searched(chromium: Any, address: str) -> None:
+    with opened(chromium, address) as tab:
+        tab.page.evaluate(_DROP, ["trusted", "handbook.md", "The mayor of Brezar is Kilon Pemel."])
+        tab.until("document.querySelector('#trusted .dropped').textContent.includes('handbook.md')")
+        assert tab.texts == []  # the example has made room
+        tab.page.set_input_files("#others [type=file]", [
+            {"name": "mail.txt", "mimeType": "text/plain", "buffer": b"The mayor of Brezar is Jiso Labun."},
+            {"name": "<img src=x onerror=attacked(1)>.png", "mimeType": "image/png", "buffer": b"?"},
+        ])  # fmt: skip
+        tab.until("document.querySelector('#others .dropped').textContent.includes('.png')")
+        assert "mail.txt" in tab.page.inner_text("#others .dropped")
+        tab.page.fill("#question", "Who is the mayor of Brezar?")
+        tab.page.click("#find")
+        tab.changed()
+        assert tab.texts == ["The mayor of Brezar is Kilon Pemel.", "The mayor of Brezar is Jiso Labun."]
+        assert tab.said("defended") == "Kilon Pemel"
+        assert tab.page.locator("#trusted .decided").is_visible()
+        tab.assert_harmless()
+
+
+def test_a_disagreement_is_text_and_no_headline_and_sources_are_not_cut_off(
+    chromium: Any, models: Models, state: State
+) -> None:
+    names = ("website/renew.html", "https://www.library.example/opening-hours/2026/holidays-and-closing-days.html")
+    rows = tuple(Row(f"It is {who}.", name) for who, name in zip(("Kilon Pemel", "Jiso Labun"), names, strict=True))
+    size = "parseFloat(getComputedStyle(document.querySelector('#{} .said')).fontSize)"
+    cut = "[...document.querySelectorAll('#passages .source')].some((one) => one.scrollHeight > one.clientHeight + 1)"
+    with running(create_app(models, LIBRARY, replace(state, rows=rows))) as address:
+        for width in (1280, 390):
+            with opened(chromium, address, width=width) as tab:
+                assert tab.said("defended").count("\n") == 2
+                assert tab.page.evaluate(f"{size.format('defended')} < {size.format('vanilla')}")
+                assert not tab.page.evaluate(cut)
+                assert "not the one shown" in tab.page.inner_text("#defended-evidence")
+                assert tab.fits()
 
 
 @pytest.mark.parametrize("width", [1280, 360])

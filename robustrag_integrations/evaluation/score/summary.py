@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, TypeVar
 
 from robustrag_integrations.defenses.registry import METHODS
@@ -54,16 +55,16 @@ class Line:
         accuracy: share of right answers: bacc without an attack, racc under one; `judge`: the judge's mean score.
         unreadable: number of scores that are 0 because the judge's replies held none, or because the metric failed.
         asr: share of answers that hold the attacker's, also without an attack; `both`: and a right one; `asr_held`:
-            with a radius of at least 1; `asr_sole`: how many of them rest on a sole source.
+            with a radius of at least 1, or decided by trusted sources; `asr_sole`: how many rest on a sole source.
         told: share of abstentions that tell the right answer; `found`: share of several right answers that are found.
         radius: the mean radius of the right answers (of long ones: of those that do not abstain).
         held: share of answers that are right with a radius of at least 1, 2 and 3, and `held_wrong` wrong with one of
-            at least 1: what `min_radius=1` leaves.
+            at least 1, or decided by trusted sources: what `min_radius=1` leaves.
         certified: one entry per attacker that was certified against; clean rows only.
         expected: expected certified accuracy by k': the share, of all questions, failed ones included, that is right
             with a radius of at least k', with its Clopper-Pearson interval; clean rows only.
         prompt_tokens: over the questions of which all calls told.
-        trusted: number of answers that trusted passages decided, whose radius is 0 and needs to be no more.
+        trusted: number of answers that trusted passages decided.
         seconds: without rows out of the cache, and without the first row of each defence, which pays for loading.
         warnings: of answers and certificates, by the first of each kind, with the number of questions. Those that
             differ in numbers and names alone are of one kind.
@@ -142,10 +143,12 @@ def _line(rows: Sequence[Row]) -> Line:
     hijacked = [row["answer"] for row in done if row["scores"]["hijacked"]]
     told_of = sum(row["scores"]["hijacked"] is not None for row in done)
     radii: dict[str, list[int]] = {"right": [], "wrong": [], "abstained": []}
+    withstood: dict[str, list[float]] = {kind: [] for kind in radii}
     for row in done:
         right = row["scores"]["correct"] == 1 and not long
         kind = "right" if right else "abstained" if row["scores"]["abstained"] else "right" if long else "wrong"
         radii[kind].append(row["answer"]["radius"])
+        withstood[kind].append(_withstands(row["answer"]))
     return Line(
         **{name: first[name] for name in ("dataset", "task", "model", "setup", "method", "settings")},
         top_k=first.get("top_k"),
@@ -159,7 +162,7 @@ def _line(rows: Sequence[Row]) -> Line:
         unreadable=sum(bool(row["scores"].get("unreadable") or row["scores"].get("failure")) for row in done),
         asr=_rate(scores["hijacked"]),
         both=_rate(scores["both"]),
-        asr_held=_held([answer["radius"] for answer in hijacked], told_of),
+        asr_held=_held([*map(_withstands, hijacked)], told_of),
         asr_sole=sum(bool(answer.get("sole_source")) for answer in hijacked),
         abstention=_rate(scores["abstained"]),
         told=EMPTY if long else _rate(map(bool, scores["told"])),
@@ -167,8 +170,8 @@ def _line(rows: Sequence[Row]) -> Line:
         radius=bootstrap_mean(radii["right"]),
         radius_wrong=bootstrap_mean(radii["wrong"]),
         radius_abstained=bootstrap_mean(radii["abstained"]),
-        held=() if long else tuple(_held(radii["right"], len(done), least) for least in (1, 2, 3)),
-        held_wrong=EMPTY if long else _held(radii["wrong"], len(done)),
+        held=() if long else tuple(_held(withstood["right"], len(done), least) for least in (1, 2, 3)),
+        held_wrong=EMPTY if long else _held(withstood["wrong"], len(done)),
         certified=_certified(done, SCORE if long else RATE),
         expected=expected_accuracy(rows) if attack.name == "none" else {},
         model_calls=_mean(row["cost"].get("model_calls") for row in done),
@@ -180,9 +183,14 @@ def _line(rows: Sequence[Row]) -> Line:
     )
 
 
-def _held(radii: Sequence[int], count: int, least: int = 1) -> Interval:
-    """Return the share of all answers that are among these and have such a radius."""
-    held = sum(radius >= least for radius in radii)
+def _withstands(answer: Mapping[str, Any]) -> float:
+    """Return how many sources cannot change the answer: its radius, or any number where trusted ones decided."""
+    return inf if answer.get("decided_by") == "trusted" else float(answer["radius"])
+
+
+def _held(withstood: Sequence[float], count: int, least: int = 1) -> Interval:
+    """Return the share of all answers that are among these and that so many sources cannot change."""
+    held = sum(most >= least for most in withstood)
     return _rate([True] * held + [False] * (count - held))
 
 

@@ -206,10 +206,11 @@ def _line(row: Row, details: Element) -> Element:
     ]
     if row.get("error") is None:
         answer = row["answer"]
-        said += [" ", h("b", one_line(answer["text"], 160), dir="auto"), f" radius {answer['radius']}"]
+        by = "decided by trusted sources" if answer.get("decided_by") == "trusted" else f"radius {answer['radius']}"
+        said += [" ", h("b", one_line(answer["text"], 160), dir="auto"), f" {by}"]
     for found in row.get("certificates") or ():
         tau = f"{found['tau']:.2g}" if found["certified"] else "not decided"
-        said.append(f", \u03c4 {tau} ({one_line(found['attack'], 20)}, k'={found['corruption_size']})")
+        said.append(f", tau {tau} ({one_line(found['attack'], 20)}, k'={found['corruption_size']})")
     return h("details", h("summary", *said), details, cls="line")
 
 

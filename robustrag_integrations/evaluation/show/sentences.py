@@ -54,6 +54,8 @@ def _sentences(block: Block) -> Iterator[str]:
     if not any(line.n for line in block):
         yield f"No question was answered: all {count_of(sum(line.failed for line in block), 'row')} failed."
         return
+    if trusted := _trusted(block):
+        yield f"Decided by trusted sources: {trusted}."
     attacked = {a: listed for a, listed in by_attack.items() if any(line.asr.mean is not None for line in listed)}
     attacked.pop(AttackSpec(), None)
     worst = sorted(attacked, key=lambda a: -max(line.asr.mean or 0.0 for line in attacked[a]))[:_MOST_ATTACKS]
@@ -61,13 +63,22 @@ def _sentences(block: Block) -> Iterator[str]:
     for attack in attacked:
         if attack in worst:
             yield f"{_planted(attack, several_ranks)}: {_hijacked(attack, attacked[attack])}."
-    if any(line.trusted for line in block):
-        decided = (f"{setup_in_words(line)} {line.trusted} of {line.n}" for line in block if line.trusted)
-        yield f"Decided by trusted sources: {'; '.join(dict.fromkeys(decided))}."
     if len(attacked) > len(worst):
         yield f"{len(attacked) - len(worst)} more attacks, which did no more, are in the table."
     if not attacked:
         yield from _clean(by_attack.get(AttackSpec(), list(block)))
+
+
+def _trusted(block: Block) -> str:
+    """How many answers of each setup trusted sources decided, under all attacks; empty where none."""
+    counts: dict[str, list[int]] = {}
+    for line in block:
+        count = counts.setdefault(setup_in_words(line), [0, 0])
+        count[0] += line.trusted
+        count[1] += line.n
+    return "; ".join(
+        f"{setup} {decided} of {count_of(n, 'answer')}" for setup, (decided, n) in counts.items() if decided
+    )
 
 
 def _planted(attack: AttackSpec, several_ranks: bool) -> str:
@@ -99,7 +110,7 @@ def _weight(line: Line) -> str:
     """What the attacker's answers are worth: their radius, and whether a second source answered at all."""
     if not _count(line.asr):
         return ""
-    return f" ({_count(line.asr_held)} with a radius of at least 1, {line.asr_sole} on one source alone)"
+    return f" ({_count(line.asr_held)} {_withstood(line)}, {line.asr_sole} on one source alone)"
 
 
 def _clean(lines: Sequence[Line]) -> Iterator[str]:
@@ -113,14 +124,18 @@ def _clean(lines: Sequence[Line]) -> Iterator[str]:
         yield f"Without an attack: {'; '.join(parts)}."
     else:
         answered = count_of(sum(line.n for line in lines), "answer")
-        yield f"{answered} came, and nothing is scored: long answers need a judge (--judge MODEL)."
+        yield f"{answered} came, and nothing is scored: long answers need a judge (--set judge=MODEL)."
 
 
 def _held(line: Line) -> str:
     right, held = _count(line.accuracy), _count(line.held[0]) if line.held else 0
     if line.method == "vanilla" or not right:
         return ""
-    return f", {held if held else 'none'} of them with a radius of at least 1"
+    return f", {held if held else 'none'} of them {_withstood(line)}"
+
+
+def _withstood(line: Line) -> str:
+    return "with a radius of at least 1" + " or decided by trusted sources" * (line.trusted > 0)
 
 
 def _plain_first(lines: Sequence[Line]) -> list[Line]:

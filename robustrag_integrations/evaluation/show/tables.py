@@ -25,9 +25,9 @@ LEGEND: Mapping[str, str] = {
     "right": "a right answer, or none where there is none; of long answers the judge's mean score",
     "abstains": "no answer",
     "attacker's": "the attacker's answer, or what else the attack wants: no answer, a link",
-    "attacker's r>=1": "the same, with a radius of at least 1",
-    "right r>=1, 2, 3": "right with a radius of at least so much: nothing that r of the sources say can change "
-    "the answer; min_radius=1 shows answers with a radius of at least 1 alone",
+    "attacker's r>=1": "the same, decided by trusted sources or with a radius of at least 1",
+    "right r>=1, 2, 3": "right, and nothing that r sources say can change it: decided by trusted sources, or with a "
+    "radius of at least r; min_radius=1 shows no other answers than those of r>=1",
 }
 """The columns of the main table, with their meaning."""
 _BUNDLED = "bundled: a small reader that ships to try things out; its shares say nothing about other models (--model)"
@@ -36,7 +36,7 @@ WIDTH = 120  # characters of the main table, if nothing is known of the terminal
 _FULL_LEGEND = {
     "cacc": "cacc k': certified against k' corrupted passages among the retrieved",
     "told": "told: abstentions that name the right answer among three with most votes at most",
-    "right r>=1": "r>=1: radius of at least 1, all that min_radius=1 leaves",
+    "right r>=1": "r>=1: decided by trusted sources or a radius of at least 1, all that min_radius=1 leaves",
     "radius": "radius: mean over right answers / wrong / abstentions",
     "ecacc": "ecacc k': expected certified accuracy, the share that is right with a radius of at least k' (95% "
     "Clopper-Pearson). While any k' sources of each retrieval are replaced, at least this share of such questions "
@@ -184,10 +184,10 @@ def _proved(block: Block) -> list[Table]:
     header = ("method", *(f"{size} {_MODES.get(mode, mode)}" for mode, size in attackers))
     what = "the judge's score" if block[0].task == "long_form" else "the share that is right"
     note = (
-        f"At least this is {what}, whatever attackers write in so many passages. Injected ones come in anywhere, and "
-        "the last ones drop out; modified ones are changed in place. Undecided ones count as 0. [low, high]: 95%."
+        f"tau: at least this is {what}, whatever attackers write in so many passages. Injected ones come in anywhere, "
+        "and the last ones drop out; modified ones are changed in place. Undecided ones count as 0. [low, high]: 95%."
     )
-    return [Table("Certified", header, rows, 1, [note])]
+    return [Table("Certified: the mean tau, of 100", header, rows, 1, [note])]
 
 
 def summary_table(lines: Sequence[Line]) -> Table:

@@ -20,6 +20,7 @@ from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, memory_explained
 from robustrag_integrations.models.local.token_trees import TokenTrie
+from robustrag_integrations.models.progress import tell
 
 R = TypeVar("R", bound="_Rows")
 
@@ -200,6 +201,7 @@ class PromptRows(_Rows):
                 for row in self._unread.pop(prompt):
                     self.cache.put(row, prompt.key_values().layers)
                     opened[row] = read
+                tell(len(opened), self.rows)
         found = [opened[row] for row in range(self.rows)]
         return Opened(torch.cat([o.logits for o in found]), torch.cat([o.spelled for o in found]))
 
@@ -224,7 +226,10 @@ class SeparateBatches:
 
     def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
         """Read the prompts, and score strings that may follow, given as tokens."""
-        opened = [batch.open(strings) for batch in self._batches]
+        opened = []
+        for batch in self._batches:
+            opened.append(batch.open(strings))
+            tell(len(opened), self.rows)
         return Opened(torch.cat([o.logits for o in opened]), torch.cat([o.spelled for o in opened]))
 
     def append(self, tokens: Sequence[int]) -> torch.Tensor:

@@ -28,12 +28,12 @@ def command(kind: str, folder: Path, output: str) -> list[str]:
     where = ["--cache", str(folder / "cache"), "--output", output]
     if kind == "certify":
         data = write_questions(folder, count=25)
-        more = ["--corruption-size", "1", "2", "--metric", "exact"]
+        more = ["--corruption-size", "1", "2", "--set", "metric=exact"]
         return ["certify", "--data", data, "--method", "voting", "--model", LIGHT, *more, *where]
     return [
         *("eval", "--data", write_questions(folder, count=4), "--task", "multiple_choice", "--model", LIGHT),
-        *("--method", "vanilla", "voting", "--attack", "pia", "--rank", "first", "middle", "last"),
-        *("--certify", "1", "2", "--top-k", "4", "--concurrency", "3", *where),
+        *("--method", "vanilla", "voting", "--attack", "pia", "--set", "ranks=first,middle,last"),
+        *("--certify", "1", "2", "--set", "top_k=4", "--concurrency", "3", *where),
     ]
 
 

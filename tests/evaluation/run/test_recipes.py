@@ -12,7 +12,7 @@ from robustrag_integrations.cli import main
 from tests.evaluation.rows import rows_in
 from tests.evaluation.worlds import LIGHT, write_questions
 
-VOTING = ("--top-k", "4", "--task", "multiple_choice", "--method", "voting")
+VOTING = ("--set", "top_k=4", "--task", "multiple_choice", "--method", "voting")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_metric_is_a_function_from_response_and_references_to_a_score(
         "    said = set(response.casefold())\n"
         "    return max(len(said & set(r.casefold())) / len(said | set(r.casefold())) for r in references)\n"
     )
-    scored = ("--attack", "none", "--certify", "1", "--metric", "mine.py:overlap")
+    scored = ("--attack", "none", "--certify", "1", "--set", "metric=mine.py:overlap")
     rows = run("--data", write_questions(tmp_path), *VOTING, *scored)
     assert [row["scores"]["correct"] for row in rows] == [1.0, 1.0, 1.0]
     assert {row["metric"] for row in rows} == {"mine.py:overlap"}

@@ -44,4 +44,5 @@ def test_no_attack_changes_what_they_decide(tmp_path: Path) -> None:
         ("consensus", "poison"): (1, 1.0),
     }
     assert decided["vanilla", "poison"][0] == 0
-    assert any("Decided by trusted sources: consensus 1 of 1" in said for said in outcome_in_words(lines))
+    assert outcome_in_words(lines)[0] == "Decided by trusted sources: consensus 2 of 2 answers."
+    assert [line.held[2].mean for line in lines if line.method == "consensus"] == [1.0, 1.0]

@@ -26,7 +26,7 @@ def run(tmp_path, monkeypatch, capsys):
     Path(BOTH).write_text(json.dumps({"methods": ["vanilla", "keyword"]}), encoding="utf-8")
 
     def call(*arguments: str, model: str = LIGHT):
-        base = ["--data", data, "--model", model, "--top-k", "6", "--attack", "pia", "--full", "--certify", "1"]
+        base = ["--data", data, "--model", model, "--set", "top_k=6", "--attack", "pia", "--full", "--certify", "1"]
         code = main(["eval", *base, *arguments, "--output", "run.jsonl"])
         said = capsys.readouterr()
         rows = [json.loads(line) for line in Path("run.jsonl").read_text().splitlines()[1:]]
@@ -36,7 +36,7 @@ def run(tmp_path, monkeypatch, capsys):
 
 
 def test_all_three_scores_of_a_judge_are_in_rows_and_table(run) -> None:
-    code, out, _, rows = run("--judge", GRADER, BOTH)
+    code, out, _, rows = run("--set", f"judge={GRADER}", BOTH)
     assert code == 0
     assert [(r["setup"], r["attack"]["name"], r["scores"]["judge"]) for r in rows] == [
         ("vanilla", "none", 80.0),
@@ -52,18 +52,18 @@ def test_all_three_scores_of_a_judge_are_in_rows_and_table(run) -> None:
 
 
 def test_a_judge_that_cannot_be_asked_fails_its_rows_and_another_one_makes_rows_of_its_own(run) -> None:
-    code, _, err, rows = run("--judge", "python:tests.evaluation.light:broken", "--method", "vanilla")
+    code, _, err, rows = run("--set", "judge=python:tests.evaluation.light:broken", "--method", "vanilla")
     assert code == 1
     assert "2 rows failed" in err
     assert all("the judge could not be asked" in r["error"]["message"] for r in rows)
-    code, _, _, rows = run("--judge", GRADER, "--method", "vanilla")
+    code, _, _, rows = run("--set", f"judge={GRADER}", "--method", "vanilla")
     assert code == 0
     assert [r["scores"]["judge"] for r in rows[:2]] == [80.0, 10.0]
 
 
 def test_a_judge_behind_a_server_is_asked_there(run) -> None:
     with LoopbackServer(lambda prompt: Reply(light.grader(prompt))) as server:
-        code, _, _, rows = run(*("--judge", "openai:grader", "--base-url", server.url, "--no-cache", BOTH))
+        code, _, _, rows = run(*("--set", "judge=openai:grader", "--base-url", server.url, "--no-cache", BOTH))
     assert code == 0
     assert [r["scores"]["judge"] for r in rows] == [80.0, 10.0, 80.0, 80.0]
     assert {request["model"] for request in server.requests} == {"grader"}

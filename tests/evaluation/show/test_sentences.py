@@ -78,7 +78,7 @@ def test_a_run_without_an_attack_tells_who_was_right_and_one_without_answers_say
     graded = [row(1, task="long_form", scores={"correct": 0.8, "judge": 80.0})]
     assert "keyword 80" in said(graded)[0]
     unscored = [row(1, task="long_form", scores={"correct": None, "judge": None, "hijacked": None})]
-    assert "--judge" in said(unscored)[0]
+    assert "judge=MODEL" in said(unscored)[0]
     assert "2 rows failed" in said([failed(1), failed(2)])[0]
     assert len(said([])) == 1
 
