@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
     defense = asked.built()
     try:
         count = count_of(len(found.passages), "passage")
-        with working(f"asking about {count if found.trusted is None else f'{count} that you trust'}"):
+        told = count if found.trusted is None else f"{count} that you trust"
+        with working(f"asking about {told}", sources=True):
             answer = defense.answer(args.question, **found.of(defense), choices=args.choices)
     except ValueError as error:  # the question does not fit into the model's window
         raise RobustRAGError(str(error)) from error

@@ -187,7 +187,7 @@ def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method
 def add_docs(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what is read, and how passages are found."""
     add = parser.add_argument
-    about = "files and folders: .txt .md .html .docx .pdf .jsonl"
+    about = "files and folders: .txt .md .html .docx .pdf .csv .xlsx .jsonl"
     add("--docs", action="extend", nargs="+", metavar="PATH", default=[], help=about)
     about = "files and folders that only people write whom you trust\nread together, as in plain RAG; --docs are "
     about += "asked one by one, and only where these do not hold the answer, so that nothing there changes it"

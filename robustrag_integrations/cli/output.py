@@ -9,11 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
+from robustrag_integrations.models.progress import listening
 
 EXIT_ANSWERED = 0
 EXIT_FAILURE = 1
@@ -45,15 +46,21 @@ def complain(*messages: str) -> None:
 
 
 @contextmanager
-def working(message: str) -> Iterator[None]:
-    """Show on a terminal what takes long, and for how long it has."""
+def working(message: str, *, sources: bool = False) -> Iterator[None]:
+    """Show on a terminal what takes long, for how long it has, and how many `sources` a model was asked about."""
     if not sys.stderr.isatty():
         yield
         return
     began, done = time.monotonic(), threading.Event()
+    asked = ""
+
+    def count(read: int, of: int) -> None:
+        nonlocal asked
+        asked = f": {read} of {of} sources asked"
 
     def show(end: str = "") -> None:
-        print(f"\r{printable(message, 160)} ({time.monotonic() - began:.0f} s)", end=end, file=sys.stderr, flush=True)
+        said = f"{printable(message, 160)}{asked} ({time.monotonic() - began:.0f} s)"
+        print(f"\r{said}", end=end, file=sys.stderr, flush=True)
 
     def tick() -> None:
         show()
@@ -63,7 +70,8 @@ def working(message: str) -> Iterator[None]:
     ticking = threading.Thread(target=tick, daemon=True)
     ticking.start()
     try:
-        yield
+        with listening(count) if sources else nullcontext():
+            yield
     finally:
         done.set()
         ticking.join()

@@ -16,8 +16,9 @@ from robustrag_integrations.grouping.passages import Passage
 CHUNK_SIZE = 600  # characters
 
 _BLOCK = 100_000  # characters
-# Markdown headings, paragraphs, lines, sentences, words; anywhere when nothing else helps.
-_ENDS = (r"\n(?=#{1,6} )", r"\n\n", r"\n", r"(?<=[.!?]) ", r" ", "")
+# Markdown headings, paragraphs, lines, sentences, words, none between a label and its value; anywhere when nothing
+# else helps.
+_ENDS = (r"\n(?=#{1,6} )", r"(?<!:)\n\n", r"(?<![:\n])\n", r"(?<=[.!?]) ", r"(?<![:\s]) ", "")
 
 
 class CorpusError(RobustRAGError):

@@ -27,15 +27,10 @@ def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[s
     from docx.opc.exceptions import PackageNotFoundError
     from docx.oxml import parse_xml
 
-    if data[:4] == b"\xd0\xcf\x11\xe0":
-        raise FileError("is encrypted, or an old .doc file; save it as .docx without a password")
+    check_package(data, limits, "word/document.xml", "a Word file", ".docx")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as package:
-            sizes = {part.filename: part.file_size for part in package.infolist()}
-        if sum(sizes.values()) > _UNPACKED or sizes.get("word/document.xml", 0) > limits.characters * _MARKUP:
-            raise FileError("unpacks to more than a file of its size may")
         document = docx.Document(io.BytesIO(data))
-    except (zipfile.BadZipFile, PackageNotFoundError, KeyError) as error:
+    except (PackageNotFoundError, KeyError) as error:
         raise FileError("is not a Word file that can be read; save it anew as .docx") from error
     word = _Word(document, hidden)
     notes = [
@@ -54,6 +49,20 @@ def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[s
         hint = "; --hidden-text (hidden_text=True) reads what is hidden" if word.left_out else ""
         raise FileError(f"holds no text that anybody can see{hint}")
     return text, word.left_out
+
+
+def check_package(data: bytes, limits: FileLimits, texts: str, called: str, ending: str) -> None:
+    """Raise a FileError where an Office file is none, or it, or its parts below `texts`, unpack to too much."""
+    if data[:4] == b"\xd0\xcf\x11\xe0":
+        raise FileError(f"is encrypted, or an old {ending[:4]} file; save it as {ending} without a password")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as package:
+            sizes = [(part.file_size, part.filename.startswith(texts)) for part in package.infolist()]
+    except zipfile.BadZipFile as error:
+        raise FileError(f"is not {called} that can be read; save it anew as {ending}") from error
+    text = sum(size for size, is_text in sizes if is_text)
+    if sum(size for size, _ in sizes) > _UNPACKED or text > limits.characters * _MARKUP:
+        raise FileError("unpacks to more than a file of its size may")
 
 
 class _Word:

@@ -25,6 +25,8 @@ KINDS = {  # what each is called, and what reads it
     "text": ("a text file", "plain_text.text_of"),
     "markdown": ("a Markdown file", "plain_text.markdown_of"),
     "jsonl": ("a JSONL file", "plain_text.rows_of"),
+    "csv": ("a CSV file", "table_text.csv_of"),
+    "xlsx": ("an Excel file", "table_text.xlsx_of"),
 }
 _PACKAGE = "robustrag_integrations"
 # Libraries that others load where they are installed: half of the time of a small page, and other guesses at encodings.

@@ -6,6 +6,7 @@ import io
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from robustrag_integrations.corpus.limits import FileError, FileLimits
@@ -15,7 +16,9 @@ _WHITE = 0.9  # of red, green and blue, from 0 to 1
 _POINTS = {"m": 0, "l": 0, "c": 4, "v": 2, "y": 2}  # of a path; where the operands have the point that it leads to
 _FILLS = frozenset({"f", "F", "f*", "B", "B*", "b", "b*"})
 _MOST_FILLS = 1000  # of a page that texts may stand on; of more the last ones count
+_GAP = 1.3  # of the usual distance of two lines; a paragraph ends where it is larger
 _Box = tuple[float, float, float, float]
+_Piece = tuple[str, Any, Any, Any, float]  # a text, two matrices of its place, its font and the font's size
 
 
 def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[str, int]:
@@ -34,7 +37,9 @@ def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[s
         for number, page in enumerate(reader.pages):
             sight = _Sight(page)
             seen: dict[str, Any] = {"visitor_operand_before": sight.before, "visitor_operand_after": sight.after}
-            pages.append(page.extract_text(**({} if hidden else seen)))
+            pieces: list[_Piece] = []
+            page.extract_text(visitor_text=lambda *piece: pieces.append(piece), **({} if hidden else seen))  # noqa: B023
+            pages.append(_in_paragraphs(pieces))
             left_out += sight.left_out
             size += len(pages[-1])
             if number >= limits.pages:
@@ -49,6 +54,30 @@ def text_of(data: bytes, limits: FileLimits, *, hidden: bool = False) -> tuple[s
         )
         raise FileError(f"holds no text that anybody can see; if it is a scan, {hint}")
     return text, left_out
+
+
+def _in_paragraphs(pieces: list[_Piece]) -> str:
+    """Join the texts of a page, with an empty line at its gaps, but none below a title, which belongs to what follows.
+
+    A title stands alone, in larger letters than the line below it or nearer to it than to the line above.
+    """
+    lines: list[tuple[int, float, float]] = []  # their first pieces, heights and font sizes
+    for number, (text, cm, tm, _, size) in enumerate(pieces):
+        with suppress(ArithmeticError, IndexError, TypeError, ValueError):  # invalid matrices
+            _, height = _moved(cm, float(tm[4]), float(tm[5]))
+            if text.strip() and not (lines and abs(lines[-1][1] - height) < abs(size) / 2):
+                lines.append((number, height, abs(size)))
+    drops = [above[1] - below[1] for above, below in pairwise(lines)]
+    down = sorted(drop for drop in drops if drop > 0)
+    usual = down[len(down) // 4] if down else 0.0
+    ends = set()  # the pieces that begin a paragraph
+    for place, drop in enumerate(drops):
+        (_, _, size), (below, _, next_size) = lines[place : place + 2]
+        before = drops[place - 1] if place else math.inf
+        is_title = before > usual * _GAP and (size > next_size or before > drop)
+        if drop > usual * _GAP and not is_title:
+            ends.add(below)
+    return "".join("\n" * (number in ends) + piece[0] for number, piece in enumerate(pieces))
 
 
 @dataclass(frozen=True)

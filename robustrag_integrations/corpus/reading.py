@@ -5,9 +5,9 @@ folder, name by name. No link is followed, no pipe is waited for, and whether it
 opened. What goes wrong with a file below a folder is skipped and said, never raised.
 
 Files are read in a process with little time and memory, which runs `extract.py`, gets the limits and the file on its
-standard input, and replies on its standard output: nothing is unpickled. Each PDF, web page and Word file has a fresh
-one, so that none meets what another one left in a library. Text, Markdown and JSONL files, which this package parses,
-share one, which takes longer to start than to read most of them.
+standard input, and replies on its standard output: nothing is unpickled. Each PDF, web page, Word and Excel file
+has a fresh one, so that none meets what another one left in a library. Text, Markdown, CSV and JSONL files, which this
+package parses, share one, which takes longer to start than to read most of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import IO, Any, cast
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
-from robustrag_integrations._util.words import count_of
+from robustrag_integrations._util.words import count_of, some_of
 from robustrag_integrations.corpus import extract
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, needed
 from robustrag_integrations.corpus.limits import FileError, FileLimits
@@ -35,7 +35,8 @@ from robustrag_integrations.grouping.origins import names_in, origin_named
 
 _KINDS = {
     ".txt": "text", ".text": "text", ".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html",
-    ".xhtml": "html", ".docx": "docx", ".pdf": "pdf", ".jsonl": "jsonl",
+    ".xhtml": "html", ".docx": "docx", ".pdf": "pdf", ".jsonl": "jsonl", ".csv": "csv", ".tsv": "csv",
+    ".xlsx": "xlsx",
 }  # fmt: skip
 SUFFIXES = tuple(_KINDS)
 MOST_FILES = 100_000  # of a folder, and of all together
@@ -43,8 +44,9 @@ DEEPEST = 64  # folders within each other
 LONGEST_PATH = 4096  # bytes
 LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
+_NAMED = 8  # files in an error
 MOST_NAMED = 100  # files of other kinds in folders; further ones are counted
-_LIBRARIES = {"pdf": ("pypdf",), "html": ("bs4", "lxml", "markdownify"), "docx": ("docx",)}
+_LIBRARIES = {"pdf": ("pypdf",), "html": ("bs4", "lxml", "markdownify"), "docx": ("docx",), "xlsx": ("openpyxl",)}
 
 # The limits grow with a file's size, so that a small one cannot cost much. Honest ones take a tenth of them.
 MOST_PAGES = 10_000
@@ -73,11 +75,11 @@ class Reading:
 
 
 def read_documents(paths: Iterable[str], *, hidden_text: bool = False) -> Reading:
-    """Read text, Markdown, HTML, Word, PDF and JSONL files, and folders of them, without hidden files and links.
+    """Read text, Markdown, HTML, Word, PDF, CSV, Excel and JSONL files, and folders of them.
 
-    A file that was named must be readable. One found in a folder is skipped when it is not, and reported, since
-    one bad file must not stop every answer. So is a bad row of a JSONL file in which others are good, a file
-    without text, one of another kind, and one whose library is not installed.
+    Hidden files and links are left out. A file that was named must be readable. One found in a folder is skipped when
+    it is not, and reported, since one bad file must not stop every answer. So is a bad row of a JSONL file in which
+    others are good, a file without text, one of another kind, and one whose library is not installed.
 
     Args:
         paths: files and folders.
@@ -95,7 +97,8 @@ def read_documents(paths: Iterable[str], *, hidden_text: bool = False) -> Readin
         for path in given:
             reader.add(path)
     if not any(d.text.strip() for d in reader.documents):
-        why = f" (skipped: {reader.skipped[0].reason})" if reader.skipped else ""
+        reasons = [skipped.reason for skipped in reader.skipped]
+        why = f" (skipped: {some_of(reasons, len(reasons), _NAMED)})" if reasons else ""
         raise CorpusError(f"no text in {', '.join(given)}; {', '.join(SUFFIXES)} are read{why}")
     if reader.unnamed:
         reason = f"{count_of(reader.unnamed, 'more file')} of folders: links, or of other kinds"

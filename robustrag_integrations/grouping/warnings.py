@@ -123,13 +123,11 @@ def _few_warnings(sources: Sequence[Source]) -> list[str]:
 
 
 def _copy_warnings(sources: Sequence[Source]) -> list[str]:
-    texts = [p.text if p.content is None else p.content for g in sources for p in g.passages]
-    owners = [g.index for g in sources for _ in g.passages]
-    members: dict[int, set[int]] = {}  # by the first passage with a text
-    for owner, text, first in zip(owners, texts, first_of_same(texts), strict=True):
-        if text.strip():
-            members.setdefault(first, set()).add(owner)
-    same = [sorted(those) for those in members.values() if len(those) > 1]
+    """Warn of whole sources alike: one passage that several have, such as a site's footer, says nothing of the rest."""
+    members: dict[int, list[int]] = {}  # by the first source with a text
+    for source, first in zip(sources, first_of_same([g.content for g in sources]), strict=True):
+        members.setdefault(first, []).append(source.index)
+    same = [those for those in members.values() if len(those) > 1]
     return [
         f"sources {_listed(those)} hold the same text ({_named([sources[i] for i in those])}): several origins, one "
         "author? copies='one_vote' counts those that answer alike once"

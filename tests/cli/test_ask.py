@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,6 +66,13 @@ def test_an_embedding_model_finds_what_shares_no_word(command, docs: Path, by_me
     assert "no passage shares a word with the question; --embedding finds by meaning" in result.err
     elsewhere = ["--model", "python:tests.evaluation.light:answer", *by_meaning[4:], "--embedding-url", by_meaning[3]]
     assert len(command(*asked, *elsewhere, "--json").data["answer"]["sources"]) == 6
+
+
+def test_on_a_terminal_waiting_shows_how_many_sources_were_asked(ask, docs: Path, monkeypatch) -> None:
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
+    assert re.search(
+        r"\rasking about \d+ passages: (\d+) of \1 sources asked \(\d+ s\)\n", ask(QUESTION, "--docs", docs).err
+    )
 
 
 def test_the_first_skipped_files_are_named_and_the_others_counted(ask, docs: Path) -> None:
@@ -157,7 +165,7 @@ def test_wrong_usage_exits_with_2_and_names_the_fix(command, arguments: list[str
     [
         ("rows.jsonl", b'{"text": oops}\n', "rows.jsonl, line 1: not JSON"),
         ("cut.pdf", b"%PDF-1.7\n", "is not a PDF that can be read"),
-        ("table.xlsx", b"PK", "unknown kind of file"),
+        ("table.ods", b"PK", "unknown kind of file"),
         ("empty.txt", b"", "no text in"),
     ],
 )

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fpdf import FPDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ def test_text_markdown_pdf_and_jsonl_are_read(tmp_path: Path) -> None:
     (tmp_path / "b.md").write_text("# Mill\n\nIt is old.", encoding="utf-8")
     write_pdf(tmp_path / "c.pdf", "The first page.", "The second page.")
     rows(tmp_path / "d.jsonl", {"text": "one"}, "", {"text": "two"})
-    (tmp_path / "e.csv").write_text("not,read")
+    (tmp_path / "e.rtf").write_text("not read")
     found = texts(tmp_path)
     assert found[:2] == ["Änne runs the mill.", "# Mill\n\nIt is old."]
     assert [word in found[2] for word in ("first page", "second page")] == [True, True]
@@ -95,7 +96,8 @@ def test_half_a_surrogate_pair_in_json_becomes_a_replacement_character(tmp_path:
         ("a.md", "mill".encode("utf-16"), "not text|not UTF-8"),
         ("a.jsonl", b"\xff\xfe\x00", "not text"),
         ("a.pdf", b"", "not a PDF"),
-        ("a.csv", b"a,b", "unknown kind of file"),
+        ("a.csv", b"\x00", "not text"),
+        ("a.ods", b"a,b", "unknown kind of file"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path, name: str, data: bytes, said: str) -> None:
@@ -177,6 +179,32 @@ def test_a_short_document_stays_whole_and_a_long_one_is_numbered() -> None:
     assert {p.origin for p in found[1:]} == {"t"}
 
 
+@pytest.mark.parametrize("gap", ["\n", "\n\n", " "])
+def test_no_passage_begins_between_a_label_and_its_value(gap: str) -> None:
+    text = "\n".join(f"Ward {n}, visiting hours:{gap}{n} to {n + 2} pm" for n in range(1, 10))
+    for size in range(50, 90):
+        found = [p.text for p in split([Document(text, "a", "s")], size)]
+        assert len(found) > 2
+        assert not [each for each in found if each[0].isdigit() or each.endswith(":")]
+
+
+def test_lines_of_a_pdf_are_kept_together_by_what_is_near(tmp_path: Path) -> None:
+    pdf = FPDF()
+    pdf.add_page()
+    for n in range(14):
+        for size, height, text in ((11, 6, f"Travel letter {n}"), (11, 6, f"{20 + n} pounds"), (11, 4, "")):
+            pdf.set_font("Helvetica", size=size)
+            pdf.cell(0, height, text, new_x="LMARGIN", new_y="NEXT")
+        if n == 6:
+            pdf.set_font("Helvetica", size=18)
+            pdf.cell(0, 30, "For drivers", new_x="LMARGIN", new_y="NEXT")
+    pdf.output(str(tmp_path / "a.pdf"))
+    [document] = read_documents([str(tmp_path)]).documents
+    paragraphs = document.text.split("\n\n")
+    assert paragraphs[6:8] == ["Travel letter 6\n26 pounds", "For drivers\nTravel letter 7\n27 pounds"]
+    assert all(p.text.startswith(("Travel", "For")) for p in split([document], 100))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.text(st.sampled_from("ab. \n#{}\u3000é\x1b|<"), max_size=600), st.integers(50, 120))
 def test_splitting_keeps_every_character_that_can_be_seen(text: str, size: int) -> None:
@@ -249,7 +277,7 @@ def test_scripts_without_spaces_are_searched(query: str, text: str, other: str) 
 
 def test_files_of_a_folder_that_are_not_read_are_named_with_the_reason(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "a.txt").write_text("Anna Lind runs the mill.")
-    for name in ("c.zip", "d.CSV", "README", "e.\x1b[2Jx"):
+    for name in ("c.zip", "d.ODS", "README", "e.\x1b[2Jx"):
         (tmp_path / name).write_text("text")
     (tmp_path / "link.txt").symlink_to(tmp_path / "a.txt")
     for name, text in (("empty.md", ""), ("blank.txt", " \n"), ("none.jsonl", "")):
@@ -263,7 +291,7 @@ def test_files_of_a_folder_that_are_not_read_are_named_with_the_reason(tmp_path:
     assert "f.docx: reading DOCX files needs docx: pip install 'robustrag-integrations[cli]" in reasons.pop("f.docx")
     assert reasons == {
         "c.zip": "c.zip: unknown kind of file (.zip)",
-        "d.CSV": "d.CSV: unknown kind of file (.CSV)",
+        "d.ODS": "d.ODS: unknown kind of file (.ODS)",
         "README": "README: unknown kind of file",
         "e.\x1b[2Jx": "e.·[2Jx: unknown kind of file (.·[2Jx)",
         "link.txt": "link.txt: a link; links are not followed",
@@ -271,6 +299,15 @@ def test_files_of_a_folder_that_are_not_read_are_named_with_the_reason(tmp_path:
         "blank.txt": "blank.txt holds no text",
         "none.jsonl": "none.jsonl holds no text",
     }
+
+
+def test_a_folder_in_which_nothing_can_be_read_names_its_files(tmp_path: Path) -> None:
+    for n in range(10):
+        (tmp_path / f"{n}.png").touch()
+    with pytest.raises(CorpusError) as caught:
+        read_documents([str(tmp_path)])
+    assert [f"{n}.png: unknown" in str(caught.value) for n in range(10)] == [True] * 8 + [False] * 2
+    assert "and 2 more" in str(caught.value)
 
 
 def test_very_many_files_of_other_kinds_are_counted(tmp_path: Path) -> None:

@@ -114,6 +114,57 @@ def test_what_stands_in_for_something_else_is_not_read(tmp_path: Path) -> None:
     assert text(tmp_path / "a.html", page) == "Mill\n\nasked"
 
 
+MAIN = "<main><h1>Leave</h1><p>28 days.</p><ul><li><a href=/form>Form A</a></ul></main>"
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "<div role=navigation><a href=/x>secret</a> and more</div>",
+        "<ul class=menu><li><a href=/x>secret</a><li><a href=/y>More</a></ul>",
+        "<aside><h2>secret</h2><ul><li><a href=/x>Fair</a></ul></aside>",
+        "<div class=footer><a href=/x>secret</a> | <a href=/y>Terms</a></div>",
+        "<footer>&copy; 2026 secret Ltd</footer>",
+        "<div><small>Copyright 2026 <a href=/>secret</a></small></div>",
+        "<div role=search><form><input><button>secret</button></form></div>",
+        "<section class=newsletter><h2>secret</h2><p>Each Thursday.</p><form><input type=email></form></section>",
+        "<div id=cookie-banner><p>We use cookies, secret.</p><button>OK</button></div>",
+        "<div class='cc-window' role=dialog>Diese Seite verwendet Cookies. secret</div>",
+        "<div id=onetrust-consent-sdk><div>secret: the storing of cookies</div></div>",
+    ],
+)
+def test_what_surrounds_a_page_is_not_read(tmp_path: Path, around: str) -> None:
+    for page in (around + MAIN, MAIN + around, MAIN.replace("main>", "div>") + around):
+        found = text(tmp_path / "a.html", page)
+        assert "secret" not in found
+        assert "28 days." in found
+    assert "Form A" in text(tmp_path / "a.html", around + MAIN)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<footer><h5>Hours</h5><p>shown until 6 pm</p><a href=/x>Terms</a></footer>",
+        "<footer><p>Ring <a href='tel:5550144'>shown</a></p></footer>",
+        "<aside><h2>Hours</h2><table><tr><td>Mon<td>shown</table></aside>",
+        "<header><h1>shown</h1><p>Closed in August.</p></header>",
+        "<div class=cookies><h2>Cookies</h2><p>Oat cookie, shown <button>Add</button></p></div>",
+        "<form action=/all><h1>Hours</h1><p>shown</p></form>",
+        "<div class=modal role=dialog><p>Dr. shown</p></div>",
+        "<p>See the <a href=/x>shown</a> page.</p>",
+        "<div><h2><a href=/x>shown</a></h2><p>of 1921</p></div>",
+    ],
+)
+def test_words_of_headers_footers_and_side_bars_are_read(tmp_path: Path, said: str) -> None:
+    for page in (said, said + MAIN, f"<body>{said}<div>{MAIN}</div></body>"):
+        assert "shown" in text(tmp_path / "a.html", page)
+
+
+def test_a_page_of_links_alone_is_read(tmp_path: Path) -> None:
+    page = "<ul><li><a href=/a>Dr. Venn</a><li><a href=/b>Dr. Lund</a></ul>"
+    assert text(tmp_path / "a.html", page) == "- Dr. Venn\n- Dr. Lund"
+
+
 def test_another_kind_of_file_is_no_page(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_bytes(b"%PDF-1.7 (secret) Tj")
     with pytest.raises(CorpusError, match="is not a web page; give it the ending of what it is"):

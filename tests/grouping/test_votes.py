@@ -44,6 +44,8 @@ def test_one_source_decides_alone_and_two_cannot_outvote_each_other() -> None:
 def test_copies_are_named_but_for_case_width_and_whitespace() -> None:
     [told] = vote(["yes it  is", "YES It\u3000is", "no c", "ｙｅｓ it\nis", "maybe d"]).warnings
     assert told.startswith("sources 1, 2 and 4 hold the same text (0.txt; 1.txt; 3.txt): several origins, one author?")
+    footer = [Passage(text, origin=f"{i}.txt") for i in range(4) for text in (f"yes {i}", "Open on Mondays")]
+    assert voting().answer("q", footer, choices=OPTIONS).warnings == ()  # of whole sources, not of a passage in common
 
 
 def test_spellings_of_queries_are_named() -> None:

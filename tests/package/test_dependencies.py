@@ -37,6 +37,7 @@ SAFE = {
     "lxml": ("6.1.0", "CVE-2026-41066: entities that are local files"),
     "markdownify": ("0.14.1", "CVE-2025-46656: headings that take memory"),
     "mcp": ("1.28.1", "CVE-2026-59950"),
+    "openpyxl": ("2.4.1", "CVE-2017-5992: entities that are local files"),
     "pydantic": ("2.4.0", "CVE-2024-3772: addresses that take long"),
     "pypdf": ("6.16.1", "CVE-2026-84311: text that takes long"),
     "python-docx": ("0.8.6", "CVE-2016-5851: entities that are local files"),

@@ -20,7 +20,7 @@ from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, memory_explained
 from robustrag_integrations.models.local.token_trees import TokenTrie
-from robustrag_integrations.models.progress import tell
+from robustrag_integrations.models.progress import Listener, tell
 
 R = TypeVar("R", bound="_Rows")
 
@@ -171,6 +171,7 @@ class PromptRows(_Rows):
         step_rows: the number of rows of a decoding step, those of padding included.
         columns: the columns that every row's step attends to.
         prompts: the prompts, not read yet. One that stands there several times is read once.
+        told: called with the number of rows that were read, and of how many.
     """
 
     def __init__(
@@ -181,9 +182,10 @@ class PromptRows(_Rows):
         step_rows: int,
         columns: int,
         prompts: Sequence[SinglePrompt] = (),
+        told: Listener = lambda read, of: None,
     ) -> None:
         super().__init__(lm, rules)
-        self.rows = rows
+        self.rows, self._told = rows, told
         self._unread: dict[SinglePrompt, list[int]] = {}  # and their rows
         for row, prompt in enumerate(prompts):
             self._unread.setdefault(prompt, []).append(row)
@@ -201,7 +203,7 @@ class PromptRows(_Rows):
                 for row in self._unread.pop(prompt):
                     self.cache.put(row, prompt.key_values().layers)
                     opened[row] = read
-                tell(len(opened), self.rows)
+                self._told(len(opened), self.rows)
         found = [opened[row] for row in range(self.rows)]
         return Opened(torch.cat([o.logits for o in found]), torch.cat([o.spelled for o in found]))
 

@@ -30,6 +30,7 @@ from robustrag_integrations.models.local.cancellation import uncancelled
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.isolation import Isolation, IsolationProbe, ModelMemo
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, NoExplicitMasks
+from robustrag_integrations.models.progress import tell
 
 Tokens = tuple[int, ...]
 Weights = tuple[object, ...]  # a model's fingerprint
@@ -144,7 +145,7 @@ class PromptReader:
                 known = _Known(self.lm.fingerprint())
                 read = {p: self._single(rules, p, known, room) for p in dict.fromkeys(prompts)}
                 rows = [read[p] for p in prompts]
-                return PromptRows(self.lm, rules, count, isolation.padded, columns, rows), isolation
+                return PromptRows(self.lm, rules, count, isolation.padded, columns, rows, tell), isolation
         return SeparateBatches([self.alone(prompt, room) for prompt in prompts]), isolation
 
     def _single(self, rules: MaskRules, prompt: Encoded, known: _Known, room: int) -> SinglePrompt:

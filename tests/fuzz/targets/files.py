@@ -1,7 +1,8 @@
-"""Untrusted text, Markdown, JSONL, PDF, HTML and Word files, and folders of them."""
+"""Untrusted text, Markdown, JSONL, PDF, HTML, Word and Excel files, and folders of them."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -73,6 +74,17 @@ def _words() -> tuple[bytes, ...]:
     return (write_docx(scratch() / "a.docx", "The mill.", "It is old.", table=[["a", "b"]]).read_bytes(),)
 
 
+@cache
+def _sheets() -> tuple[bytes, ...]:
+    import openpyxl
+
+    book, data = openpyxl.Workbook(), io.BytesIO()
+    for row in (["Name", "Fee"], ["Ada", 3], ["Ben", "=B2*2"]):
+        book.active.append(row)
+    book.save(data)
+    return (data.getvalue(),)
+
+
 def extracted(source: Source) -> None:
     """Files with bytes changed, doubled, cut and moved; read here, since a process for each would take the time."""
     kind, files = source.pick(_EXTRACTED)
@@ -84,7 +96,7 @@ def extracted(source: Source) -> None:
         assert_short_and_harmless(printable(said, 300))
 
 
-_KINDS = (("pypdf", "pdf", _pdfs), ("bs4", "html", _pages), ("docx", "docx", _words))
+_KINDS = (("pypdf", "pdf", _pdfs), ("bs4", "html", _pages), ("docx", "docx", _words), ("openpyxl", "xlsx", _sheets))
 _EXTRACTED = [(kind, files) for library, kind, files in _KINDS if find_spec(library)]
 
 

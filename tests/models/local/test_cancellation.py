@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from robustrag_integrations import LocalModel  # noqa: E402
+from robustrag_integrations.models.progress import listening  # noqa: E402
 from robustrag_integrations.plans.drivers import DecodingPerformer  # noqa: E402
 from robustrag_integrations.plans.requests import OpenSession  # noqa: E402
 from tests.models.local.moving import PROMPTS, QUERY, local  # noqa: E402
@@ -116,3 +117,11 @@ def test_what_other_questions_need_as_well_is_measured_to_its_end() -> None:
     passes_after_cancelling(model, session, 1)  # the isolation probe
     assert model._reader.probe.results
     assert np.array_equal(numbers(model), numbers(local()))
+
+
+def test_whoever_waits_is_told_how_many_prompts_were_read() -> None:
+    told: list[tuple[int, int]] = []
+    with listening(lambda *read: told.append(read)):
+        local().generate(ISOLATED, "isolated")
+        local().generate(ISOLATED[:1], "trusted")
+    assert told == [(n, 6) for n in range(1, 7)]
