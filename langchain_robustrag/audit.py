@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 
@@ -51,6 +51,7 @@ class IsolationAudit(BaseCallbackHandler):
     Args:
         on: `"log"` warns of a finding; `"raise"` raises an `UndefendedError`, so that the model is never asked. A
             document that quotes a prompt of yours can then stop an answer.
+        pass_through: names of tools whose results nobody else writes, or which the provider runs.
 
     Examples:
         ```python
@@ -58,10 +59,9 @@ class IsolationAudit(BaseCallbackHandler):
         ```
     """
 
-    _pass_through: frozenset[str] = frozenset()  # tools whose texts, or whose being hosted, are no finding
-
-    def __init__(self, on: On = "log") -> None:
+    def __init__(self, on: On = "log", pass_through: Collection[str] = ()) -> None:
         self._audit = Audit(on, FIX)
+        self._pass_through = frozenset(pass_through)
         self.raise_error = on == "raise"
         self._runs: OrderedDict[UUID, tuple[UUID | None, str]] = OrderedDict()
         self._own: OrderedDict[UUID, Sequence[str]] = OrderedDict()
@@ -107,13 +107,17 @@ class IsolationAudit(BaseCallbackHandler):
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
         """Check the messages to a chat model, and the tools that it is offered."""
         settings = kwargs.get("invocation_params") or {}
+        self._begin(serialized, kwargs)
+        path, component, _ = self._path(kwargs["run_id"])
         if found := hosted_in(settings, self._pass_through):
-            self._begin(serialized, kwargs)
-            self._audit.add(hosted_tool(found, *self._path(kwargs["run_id"])[:2]))
+            self._audit.add(hosted_tool(found, path, component))
         for prompt in messages:
             for message in prompt:
                 if (mark := mark_of(message)) and message.text != mark["for_prompt"]:
                     self._audit.keep_from_prompts([message.text])
+                if found := hosted_results(message, self._pass_through):
+                    self._audit.add(hosted_result(found, path, component))
+            self._audit.look_at_results(*self._results_in(prompt), path, component)
             self._look(serialized, [text for m in prompt for text in _texts_of(m)], kwargs)
 
     def on_llm_start(self, serialized: Any, prompts: list[str], **kwargs: Any) -> None:
@@ -133,6 +137,19 @@ class IsolationAudit(BaseCallbackHandler):
         """Note a robust answer."""
         if name == REPORT_EVENT:
             self._audit.release(data)
+
+    def _results_in(self, prompt: Sequence[BaseMessage]) -> tuple[list[str], list[str]]:
+        """Return what tools said in earlier turns of a conversation, and in this one; ours say what they are."""
+        calls = [call for message in prompt for call in getattr(message, "tool_calls", ())]
+        names = {str(call["id"]): call["name"] for call in calls}
+        turns: tuple[list[str], list[str]] = ([], [])
+        asked = max((at for at, message in enumerate(prompt) if isinstance(message, HumanMessage)), default=-1)
+        for at, message in enumerate(prompt):
+            name = message.name or names.get(getattr(message, "tool_call_id", ""))
+            said = isinstance(message, (ToolMessage, FunctionMessage)) and not mark_of(message)
+            if said and name not in self._pass_through:
+                turns[at > asked].append(str(message.text))
+        return turns
 
     def _begin(self, serialized: Any, known: Mapping[str, Any]) -> None:
         name = known.get("name") or (serialized or {}).get("name") or (serialized or {}).get("id", ["?"])[-1]
@@ -196,11 +213,12 @@ register_configure_hook(cast(Any, _OPEN), inheritable=True)
 
 
 @contextmanager
-def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
+def audit_isolation(on: On = "log", pass_through: Collection[str] = ()) -> Iterator[IsolationAudit]:
     """Check every prompt of every LangChain model in this process while the block runs.
 
     Args:
         on: see `IsolationAudit`.
+        pass_through: see there.
 
     Examples:
         ```python
@@ -209,7 +227,7 @@ def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
         assert not audit.findings
         ```
     """
-    with listening(IsolationAudit(on)) as audit:
+    with listening(IsolationAudit(on, pass_through)) as audit:
         yield audit
 
 

@@ -97,8 +97,8 @@ class _CheckAudit(IsolationAudit):
     """A strict audit that looks for canaries, too, and tells what ran."""
 
     def __init__(self, canaries: Canaries) -> None:
-        super().__init__()
-        self._canaries, self._pass_through = canaries, canaries.pass_through
+        super().__init__(pass_through=canaries.pass_through)
+        self._canaries = canaries
         self._audit = Audit("log", FIX, canaries=canaries)
         self._audit.allow(canaries.question)  # documents may quote it
 

@@ -76,9 +76,15 @@ def marked(text: str) -> dict[str, Any]:
     return {MARK: {"for_prompt": text}}
 
 
-def for_prompts(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return a conversation as prompts may hold it: answers for people are abstentions, and no source is named."""
-    return [_for_prompt(message) for message in messages]
+def for_prompts(messages: Sequence[BaseMessage], shown: Mapping[str, BaseMessage] | None = None) -> list[BaseMessage]:
+    """Return a conversation as prompts may hold it: answers for people are abstentions, and no source is named.
+
+    Args:
+        messages: the conversation.
+        shown: texts that people were shown, each with the message that a history holds of it; a program may have stored
+            the text alone.
+    """
+    return [_for_prompt(message, shown or {}) for message in messages]
 
 
 def is_trusted(message: BaseMessage) -> bool:
@@ -93,10 +99,11 @@ def is_trusted(message: BaseMessage) -> bool:
     return mark["decided_by"] == "trusted" or bool(mark.get("abstained")) or held != answer
 
 
-def _for_prompt(message: BaseMessage) -> BaseMessage:
+def _for_prompt(message: BaseMessage, shown: Mapping[str, BaseMessage]) -> BaseMessage:
     mark = mark_of(message)
     if mark is None:
-        return message
+        held = shown.get(message.text) if isinstance(message, AIMessage) else None
+        return message if held is None else held.model_copy(update={"id": message.id})
     kept = {name: mark[name] for name in _KEPT if name in mark}
     if mark.get("answer", held := mark["for_prompt"]) != held:
         kept |= {"radius": 0, "abstained": True, "decided_by": None}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, ToolMessage
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.tools import BaseTool
 from langchain_core.tools.retriever import RetrieverInput
@@ -66,7 +66,8 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     middleware, but what a failed tool says is withheld.
 
     So are tool messages in the conversation that it did not make: those of an old thread hold whatever an undefended
-    tool returned; and what the agent said once it had read them. Answers of ours for people are abstentions there.
+    tool returned; results of hosted tools, and summaries, of earlier runs; and what the agent said once it had read
+    them. Answers of ours for people are abstentions there.
 
     Tools that the provider runs (web search, say) pass no middleware: an agent that has one is refused with a
     `ValueError` when it first asks its model, and a result of one that comes back anyway with an `UndefendedError`.
@@ -108,11 +109,17 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Withhold what earlier runs left in the conversation from everything that reads the state, summaries too."""
         said = state["messages"]
-        pairs = zip(said, self._for_prompts(said), strict=True)
+        pairs = zip(said, self._for_prompts(said, summaries=True), strict=True)
         changed = [
             new for old, new in pairs if (new.content, mark_of(new) is None) != (old.content, mark_of(old) is None)
         ]
         return {"messages": changed} if changed else None
+
+    def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Mark a summary that was made in this run, of a conversation that held nothing else."""
+        made = [message for message in state["messages"] if _is_summary(message)]
+        kept = [m.model_copy(update={"additional_kwargs": m.additional_kwargs | marked(m.text)}) for m in made]
+        return {"messages": kept} if kept else None
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelCallResult[Any]]
@@ -177,8 +184,8 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
             )
         return request.override(messages=self._for_prompts(request.messages))
 
-    def _for_prompts(self, messages: Sequence[Any]) -> list[Any]:
-        """Return a conversation as the model may read it.
+    def _for_prompts(self, messages: Sequence[Any], *, summaries: bool = False) -> list[Any]:
+        """Return a conversation as the model may read it, of earlier runs without their `summaries`.
 
         What the agent said after a result that is withheld may be that result's words, and is withheld with it.
         """
@@ -187,21 +194,25 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         for message in for_prompts(messages):
             if isinstance(message, AIMessage):
                 called |= {str(call["id"]): call["name"] for call in message.tool_calls}
-            if isinstance(message, ToolMessage) and not self._passes(message, called):
+            result = isinstance(message, (ToolMessage, FunctionMessage)) and not self._passes(message, called)
+            if result or (summaries and _is_summary(message)):
                 message, swayed = _not_ours(message), True
-            elif swayed and isinstance(message, AIMessage) and not mark_of(message):
-                message = _swayed(message)
+            elif isinstance(message, AIMessage) and (
+                hosted_results(message, self._pass_through) or (swayed and not mark_of(message))
+            ):
+                message, swayed = _swayed(message), True
             held.append(message)
         return held
 
-    def _passes(self, message: ToolMessage, called: Mapping[str, str]) -> bool:
+    def _passes(self, message: ToolMessage | FunctionMessage, called: Mapping[str, str]) -> bool:
         """True for a result that is ours or passes unread, and for one that no tool gave.
 
         A call that no tool has run for was answered by the program: a person refused it, or another middleware did, or
         it is the agent's structured output.
         """
-        name = message.name or called.get(message.tool_call_id)
-        return bool(mark_of(message)) or name in self._pass_through or message.tool_call_id in self._unrun
+        call = getattr(message, "tool_call_id", "")
+        name = message.name or called.get(call)
+        return bool(mark_of(message)) or name in self._pass_through or call in self._unrun
 
     def _noted(self, response: ModelCallResult[Any]) -> ModelCallResult[Any]:
         """Return a model's response, its calls noted; refuse one made from what a tool of its provider found."""
@@ -317,19 +328,19 @@ def _withheld(call: _ToolCall, why: str, message: ToolMessage | None = None) -> 
     )
 
 
-def _not_ours(message: ToolMessage) -> ToolMessage:
-    """Return a tool error in place of what a tool said in an earlier run, with or without an artifact."""
-    text = (
-        f"This earlier result of {message.name or 'a tool'} was withheld: it may be any document's words. Ask it anew."
-    )
-    return ToolMessage(
-        text,
-        tool_call_id=message.tool_call_id,
-        name=message.name,
-        status="error",
-        id=message.id,
-        additional_kwargs=marked(text),
-    )
+def _is_summary(message: BaseMessage) -> bool:
+    """True for a summary that LangChain's middleware made, and that was not marked after a run of ours."""
+    return message.additional_kwargs.get("lc_source") == "summarization" and not mark_of(message)
+
+
+def _not_ours(message: BaseMessage) -> BaseMessage:
+    """Return a message in place of what a tool said in an earlier run, or of a summary that was made then."""
+    what = "summary" if _is_summary(message) else f"result of {message.name or 'a tool'}"
+    text = f"This earlier {what} was withheld: it may be any document's words. Ask it anew."
+    changes: dict[str, Any] = {"content": text, "additional_kwargs": marked(text), "response_metadata": {}}
+    if isinstance(message, ToolMessage):
+        changes |= {"status": "error", "artifact": None}
+    return message.model_copy(update=changes)
 
 
 def _swayed(message: AIMessage) -> AIMessage:

@@ -107,9 +107,15 @@ def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name, value in inputs.items() if _is_conversation(value))
 
 
-def with_history_for_prompts(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs with every conversation among them as prompts may hold it."""
-    return {**inputs, **{name: for_prompts(inputs[name]) for name in history_names(inputs)}}
+def with_history_for_prompts(inputs: Mapping[str, Any], shown: Mapping[str, BaseMessage]) -> dict[str, Any]:
+    """Return the inputs with every conversation among them as prompts may hold it (`for_prompts`)."""
+
+    def held(item: Any) -> Any:
+        said = _messages_of([item])
+        masked = for_prompts(said, shown)
+        return item if masked == said else masked[0]
+
+    return {**inputs, **{name: list(map(held, inputs[name])) for name in history_names(inputs)}}
 
 
 def conversation_caveats(

@@ -25,7 +25,6 @@ from langchain_robustrag.questions import (
     find_question,
     standing_alone,
     under_every_name,
-    with_history_for_prompts,
 )
 from langchain_robustrag.runnable import OneRun, RobustDocuments, child_config
 from robustrag_integrations._util.checks import check_flag
@@ -161,7 +160,7 @@ class _Call:
         """Return the input of a retriever: the question, or all inputs where it is another Runnable."""
         if retriever.InputType is str:
             return self._found.get(STANDALONE) or find_question(self._inputs, self._answering.question)
-        return under_every_name(with_history_for_prompts(self._inputs), self._answering.question)
+        return under_every_name(self._answering.with_history(self._inputs), self._answering.question)
 
     def _heard_by(self, handler: Any = None) -> RunnableConfig:
         """Return a retriever's config, with a handler that records its queries to other retrievers."""

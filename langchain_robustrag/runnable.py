@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 
 from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import (
@@ -56,6 +58,7 @@ from langchain_robustrag.documents import (
     unisolated_documents,
 )
 from langchain_robustrag.language_models import Traits, configured, has_pipeline, is_configurable, traits_of
+from langchain_robustrag.messages import history_message
 from langchain_robustrag.prompts import FilledTemplate, asks_for_json, check_inputs, shown_names
 from langchain_robustrag.questions import (
     Question,
@@ -100,6 +103,7 @@ from robustrag_integrations.text.prompts import (
 
 _LOG = logging.getLogger(__name__)
 _DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
+_MOST_SHOWN = 1_000  # texts for people, which are known again in a history
 
 
 Output = TypeVar("Output")
@@ -214,6 +218,9 @@ class RobustDocuments(OneRun[Any]):
     return_robustness: bool = False
 
     _limits: CallLimits = PrivateAttr()
+    _shown_texts: OrderedDict[str, BaseMessage] = PrivateAttr(
+        default_factory=OrderedDict
+    )  # of what prompts may not hold
     _logged: bool = PrivateAttr(default=False)
     _defense: type[Defense] = PrivateAttr()
     _of_core: bool = PrivateAttr()  # the model is asked past LangChain
@@ -315,7 +322,7 @@ class RobustDocuments(OneRun[Any]):
             send_report(error.robustness, config)
             _raise_own_failure(error)
         send_report(answer, config)
-        self._log_unheard(answer, config)
+        self._told(answer, config)
         with _attached(answer):
             if self.structured is not None:
                 return self._given(self.structured.loaded(answer), answer)
@@ -336,7 +343,7 @@ class RobustDocuments(OneRun[Any]):
             await asend_report(error.robustness, config)
             _raise_own_failure(error)
         await asend_report(answer, config)
-        self._log_unheard(answer, config)
+        self._told(answer, config)
         with _attached(answer):
             if self.structured is not None:
                 return self._given(self.structured.loaded(answer), answer)
@@ -369,7 +376,7 @@ class RobustDocuments(OneRun[Any]):
                 send_report(pieces.answer, config)
             raise
         send_report(answer, config)
-        self._log_unheard(answer, config)
+        self._told(answer, config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
 
@@ -400,7 +407,7 @@ class RobustDocuments(OneRun[Any]):
             await texts.aclose()
             await pieces.aclose()
         await asend_report(answer, config)
-        self._log_unheard(answer, config)
+        self._told(answer, config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
 
@@ -414,7 +421,7 @@ class RobustDocuments(OneRun[Any]):
         for other in inputs.keys() - {name, shelf_name}:
             if str(other).startswith("trusted") and holds_documents(inputs[other]):
                 raise KeyError(f"trusted documents come in as {shelf_name!r}; got {printable(str(other), 60)!r}")
-        given = with_history_for_prompts({k: v for k, v in inputs.items() if k not in (name, self._trusted_name)})
+        given = self.with_history({k: v for k, v in inputs.items() if k not in (name, self._trusted_name)})
         question = find_question(inputs, self.question, self.prompt, name)
         for prompt, of_plan in self._asked:
             check_inputs(prompt, {**given, **of_plan})
@@ -478,11 +485,22 @@ class RobustDocuments(OneRun[Any]):
             traits = traits_of(llm)
         return LangChainModel(llm, traits, self._limits, self.calls.attempts, config, run_manager, structured)
 
+    def with_history(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the inputs with the conversations among them as prompts may hold them, however they were stored."""
+        return with_history_for_prompts(inputs, self._shown_texts)
+
     def _given(self, parsed: Any, answer: RobustAnswer) -> Any:
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
-    def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:
-        """Log once that nothing receives the report of an answer with warnings, whose text a log must not hold."""
+    def _told(self, answer: RobustAnswer, config: RunnableConfig) -> None:
+        """Note what was shown that no prompt may hold: programs store it in histories as it is.
+
+        Log once that nothing receives the report of an answer with warnings, whose text a log must not hold.
+        """
+        if (text := self._shown(answer)) != (held := history_message(answer)).text:
+            self._shown_texts[text] = held
+            if len(self._shown_texts) > _MOST_SHOWN:
+                self._shown_texts.popitem(last=False)
         if self._logged or self.return_robustness or not answer.warnings or has_handlers(config):
             return
         self._logged = True

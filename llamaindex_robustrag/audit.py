@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
 from llama_index.core import instrumentation
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.instrumentation.span import active_span_id
 from llama_index.core.llms import LLM
@@ -68,14 +68,16 @@ class IsolationAudit:
     Args:
         on: `"log"` warns of a finding; `"raise"` raises an `UndefendedError`, so that the LLM is never asked. A
             document that quotes a prompt of yours can then stop an answer.
+        pass_through: names of tools whose results nobody else writes.
 
     Examples:
         >>> audit = IsolationAudit(on="raise").attach()
         >>> engine.query("Who won?")
     """
 
-    def __init__(self, on: On = "log") -> None:
+    def __init__(self, on: On = "log", pass_through: Collection[str] = ()) -> None:
         self._audit = Audit(on, FIX)
+        self._pass_through = frozenset(pass_through)
         self._listener = _Listener(self)
         self._composed: deque[str] = deque(maxlen=_MOST_SPANS)  # the ids of nodes that engines made of answers
 
@@ -117,19 +119,35 @@ class IsolationAudit:
         parts = [part for value in arguments for part in (value if isinstance(value, (list, tuple)) else [value])]
         said = [p.model_dump() if isinstance(p, ChatMessage) else p for p in parts]
         shown = texts_in([p for p, given in zip(said, parts, strict=True) if isinstance(given, (str, ChatMessage))])
-        self._audit.look(shown, " > ".join([*self._listener.path(), f"{component}.{method}"]), component, pieces)
+        path = " > ".join([*self._listener.path(), f"{component}.{method}"])
+        self._audit.look(shown, path, component, pieces)
+        results = self._results_in([part for part in parts if isinstance(part, ChatMessage)])
+        self._audit.look_at_results(*results, path, component)
+
+    def _results_in(self, prompt: Sequence[ChatMessage]) -> tuple[list[str], list[str]]:
+        """Return what tools said in earlier turns of a conversation, and in this one."""
+        names: dict[object, object] = {}
+        turns: tuple[list[str], list[str]] = ([], [])
+        asked = max((at for at, message in enumerate(prompt) if message.role == MessageRole.USER), default=-1)
+        for at, message in enumerate(prompt):
+            calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
+            names |= {call.tool_call_id: call.tool_name for call in calls}
+            name = names.get(message.additional_kwargs.get("tool_call_id"))
+            if message.role in (MessageRole.TOOL, MessageRole.FUNCTION) and name not in self._pass_through:
+                turns[at > asked].append(message.content or "")
+        return turns
 
 
 @contextmanager
-def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
-    """Check every prompt of every LlamaIndex LLM in this process while the block runs.
+def audit_isolation(on: On = "log", pass_through: Collection[str] = ()) -> Iterator[IsolationAudit]:
+    """Check every prompt of every LlamaIndex LLM in this process while the block runs; see `IsolationAudit`.
 
     Examples:
         >>> with audit_isolation() as audit:
         ...     engine.query("Who won?")
         >>> assert not audit.findings
     """
-    audit = IsolationAudit(on).attach()
+    audit = IsolationAudit(on, pass_through).attach()
     try:
         yield audit
     finally:

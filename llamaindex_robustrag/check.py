@@ -135,7 +135,7 @@ def _checking(
     canaries.offered(tool.metadata.name for tool in tools if isinstance(tool, BaseTool) and tool.metadata.name)
     if all(hasattr(agent, "tools") and getattr(agent, "tool_retriever", None) is None for agent in agents):
         canaries.check_names(canaries.stubs)  # before anything acts
-    audit, planter = IsolationAudit(), _Planter(canaries)
+    audit, planter = IsolationAudit(pass_through=pass_through), _Planter(canaries)
     audit._audit = Audit("log", FIX, canaries)
     for text in values:  # nodes may quote the question
         audit._audit.allow(text)

@@ -44,6 +44,7 @@ _NAME = (
 _SCHEME = r"(?:(?:bearer|basic|digest|token|apikey)\s{1,3})?"
 _SECRET_NAME = re.compile(rf"(?i){_NAME}s?$|^token$|cookie$")
 _ENVIRONMENT = re.compile(r"(?:_|^)(?:API_?KEY|ACCESS_KEY|KEY|SECRET|TOKEN|PASSWORD|PASSWD)$")
+_MESSAGE = re.compile(r"(?i)request|response|headers|hdrs")  # of HTTP, by the name of an attribute
 _HARMLESS_HEADER = re.compile(r"(?i)accept|content-|user-agent|x-stainless|http-referer|referer|x-title|openai-")
 
 # Every pattern is linear in the text: repeats are bounded, or cannot begin within themselves.
@@ -109,7 +110,7 @@ def in_one_line(error: BaseException, secrets: Iterable[str] = ()) -> str:
 
 
 def presentable(error: BaseException, secrets: Iterable[str] = ()) -> Exception:
-    """Return the exception if it shows no credential; otherwise one of its class with its words redacted.
+    """Return the exception if it holds no credential; otherwise one of its class with its words redacted.
 
     Retries and fallbacks choose by the class. Of its attributes numbers and texts are kept, and no request or response,
     which have headers. A ModelError replaces what no exception can be made of, and what is not an `Exception`, such as
@@ -118,9 +119,8 @@ def presentable(error: BaseException, secrets: Iterable[str] = ()) -> Exception:
     Raise the result outside the `except` clause: inside, Python would chain the original to it.
     """
     known = tuple(secrets)
-    said = "".join(_said(error))
     if isinstance(error, Exception):
-        if redacted(said, known) == said:
+        if not (_shows_secrets(error, known) or any(map(_holds_headers, _chained(error)))):
             return error
         try:
             return _redacted(error, known)
@@ -136,20 +136,40 @@ def _redacted(error: Exception, secrets: Iterable[str]) -> Exception:
     words = redacted(error.args[0] if error.args and isinstance(error.args[0], str) else str(error), secrets)
     told = redacted(str(error), secrets)
     kept = {name: redacted(v, secrets) if isinstance(v, str) else v for name, v in vars(error).items() if _is_plain(v)}
-    own: Any = type(kind.__name__, (kind,), {"__str__": lambda _: told, "__module__": kind.__module__})
+    made_up = {"__str__": lambda _: told, "__getattr__": _lacking, "__module__": kind.__module__}
+    own: Any = type(kind.__name__, (kind,), made_up)
     for like in (kind, own):
         made: Exception = like.__new__(like)
         made.args = (words,)
         vars(made).update(kept)
-        said = "".join(_said(made))
         with suppress(Exception):  # a class's own `__str__` may want what was left out
-            if str(made) == told and redacted(said, secrets) == said:
+            if str(made) == told and not _shows_secrets(made, secrets):
                 return made
     raise ValueError(f"no {kind.__name__} without credentials can be made")
 
 
+def _lacking(error: Exception, name: str) -> Any:
+    raise AttributeError(f"{type(error).__name__} was made without {name}, which may hold credentials")
+
+
 def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _holds_headers(error: BaseException) -> bool:
+    """True if an attribute is a request or a response, or is named so."""
+    slots = (name for kind in type(error).__mro__ for name in _slots_of(kind))
+    held = {**vars(error), **{name: getattr(error, name, None) for name in slots}}
+    return any(
+        not _is_plain(value)
+        and (_MESSAGE.search(name) or hasattr(type(value), "headers") or "headers" in getattr(value, "__dict__", ()))
+        for name, value in held.items()
+    )
+
+
+def _slots_of(kind: type) -> Iterable[str]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else slots
 
 
 def shown_in_one_line(error: BaseException, shown: Exception) -> str:
@@ -189,17 +209,27 @@ def _without_pieces(text: str, secrets: list[str]) -> str:
     return "".join((*shown, text[done:]))
 
 
-def _said(error: BaseException | None) -> Iterator[str]:
-    """Yield the texts of an exception and of those that it is chained to: their messages, and their attributes'."""
+def _chained(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those that it is chained to."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        yield from traceback.format_exception_only(type(error), error)
-        try:
-            yield repr((error.args, vars(error)))
-        except Exception:  # so may an attribute's `__repr__`
-            yield "Authorization: unreadable"  # counts as a credential
+        yield error
         error = error.__cause__ or error.__context__
+
+
+def _shows_secrets(error: BaseException, secrets: Iterable[str]) -> bool:
+    """True if the messages or attributes of an exception, or of those that it is chained to, show a credential."""
+    said = "".join(text for one in _chained(error) for text in _said(one))
+    return redacted(said, secrets) != said
+
+
+def _said(error: BaseException) -> Iterator[str]:
+    yield from traceback.format_exception_only(type(error), error)
+    try:
+        yield repr((error.args, vars(error)))
+    except Exception:  # so may an attribute's `__repr__`
+        yield "Authorization: unreadable"  # counts as a credential
 
 
 def _secrets(name: str, value: Any, depth: int, seen: dict[int, Any]) -> Iterator[str]:

@@ -10,6 +10,8 @@ answer, `look` at every prompt. Matching is a search for common substrings:
   Else it is a finding. What stands in a released answer is no longer one source's text.
 - What an answer tells people and `RobustAnswer.for_prompt` does not give (of one source, of sources that disagree, the
   list of sources' names) may be what an author wants, so that a prompt that holds any of it is a finding.
+- What tools said in earlier turns of a conversation, as an old thread holds it, may be any document's words, unless
+  these turns were audited.
 - A prompt of ours is known by its run, never by its words. Its own pieces (passages or agreed words, question,
   template) are taken out first, and neither retrieved text nor an answer for people may be left.
 """
@@ -75,6 +77,7 @@ class Audit:
         self._answers: deque[str] = deque(maxlen=_ANSWERS)
         self._for_people: deque[str] = deque(maxlen=_ANSWERS)  # each as a whole
         self._earlier: deque[str] = deque(maxlen=_PROMPTS)
+        self._results: deque[str] = deque(maxlen=_ANSWERS)  # what tools said in turns that were audited
         self._lock = threading.RLock()
 
     def learn(self, passages: Iterable[Passage]) -> None:
@@ -173,6 +176,16 @@ class Audit:
                 problem = f"besides what was isolated, the prompt holds retrieved text of {few}"
                 fix = "give documents as the isolated input alone, and none in the conversation"
             self.add(Finding("prompt", path, component, problem, fix, origins))
+
+    def look_at_results(self, earlier: Iterable[str], current: Iterable[str], path: str, component: str) -> None:
+        """Check what a prompt holds of earlier turns' tools, but for results that stood in a prompt of their turn."""
+        with self._lock:
+            self._results.extend(map(folded, current))
+            unseen = [text for text in map(folded, earlier) if len(text) >= SHORTEST and text not in self._results]
+        if unseen:
+            problem = "the prompt holds what a tool said before this audit began, which may be any document's words"
+            fix = "begin a new conversation; a tool whose results nobody else writes goes into pass_through="
+            self.add(Finding("old-result", path, component, problem, fix))
 
     def add(self, finding: Finding) -> None:
         """Keep a finding, each place once, and react to it."""

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 import pytest
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, messages_from_dict, messages_to_dict
+from langchain_core.messages import (
+    AIMessage,
+    FunctionMessage,
+    HumanMessage,
+    ToolMessage,
+    messages_from_dict,
+    messages_to_dict,
+)
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import InjectedToolCallId, create_retriever_tool, tool
@@ -99,16 +106,34 @@ async def test_the_guides_chat_keeps_what_people_are_told_out_of_every_later_pro
         assert [type(m) for m in histories["a"].messages] == [HumanMessage, AIMessage] * 2
 
 
-def test_answers_for_people_are_found_in_a_history_that_stores_them_as_they_are() -> None:
+@pytest.mark.parametrize("found", [CONTESTED, CONTESTED[:1], PAGES], ids=["contested", "sole", "agreed"])
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_history_that_stores_what_people_were_shown_brings_it_into_no_prompt_of_ours(
+    found: list[Document], as_text: bool
+) -> None:
     reader, kept = Reader(answer=obeying), InMemoryChatMessageHistory()
-    rag = create_robust_retrieval_chain(ListRetriever(documents=CONTESTED), reader, CHAT)
-    keys: Any = {"input_messages_key": "input", "history_messages_key": "chat_history", "output_messages_key": "answer"}
-    chat = RunnableWithMessageHistory(rag, lambda session_id: kept, **keys)
+    retriever = create_history_aware_retriever(reader, ListRetriever(documents=found), REPHRASE)
+    rag = create_robust_retrieval_chain(retriever, reader, CHAT, citation_markers=True)
+    keys: Any = {"input_messages_key": "input", "history_messages_key": "chat_history"}
+    chat = RunnableWithMessageHistory(
+        rag.pick("answer") if as_text else rag,
+        lambda session_id: kept,
+        **keys,
+        **({} if as_text else {"output_messages_key": "answer"}),
+    )
     config: Any = {"configurable": {"session_id": "a"}}
-    with audit_isolation() as audit:
+    with audit_isolation("raise"):
         chat.invoke({"input": QUESTION}, config)
-        assert not audit.findings
+        told = str(kept.messages[-1].content)
+        assert NAME in told
+        reader.script.prompts.clear()
         chat.invoke({"input": "And of Spain?"}, config)
+    assert reader.prompts
+    assert not any(NAME in prompt for prompt in reader.prompts)
+    assert not any(ORDER in prompt.replace(f"Say {ORDER}", "") for prompt in reader.prompts)
+    with audit_isolation() as audit:
+        rag.invoke({"input": QUESTION, "chat_history": []})
+        reader.invoke(kept.messages)  # a model of somebody else's
     assert {finding.kind for finding in audit.findings} == {"answer-for-people"}
     assert ORDER not in str(audit.findings)
 
@@ -191,6 +216,78 @@ async def test_pages_that_an_undefended_tool_left_in_a_thread_reach_no_model(
     assert [m.content for m in state["messages"] if isinstance(m, ToolMessage)][-1] == "Paris"
     if not summary:
         assert "earlier result of search was withheld" in model.read[0]
+
+
+OLD: dict[str, list[Any]] = {
+    "function": [FunctionMessage(name="search", content=f"Raw page: {ORDER}"), AIMessage(ORDER)],
+    "hosted": [
+        AIMessage(
+            [
+                {"type": "server_tool_use", "name": "web_search", "id": "w", "input": {}},
+                {"type": "web_search_tool_result", "tool_use_id": "w", "content": [{"title": f"Raw page: {ORDER}"}]},
+                {"type": "text", "text": ORDER},
+            ]
+        )
+    ],
+    "summary": [HumanMessage(f"Raw page: {ORDER}", additional_kwargs={"lc_source": "summarization"})],
+}
+
+
+@pytest.mark.parametrize("name", OLD)
+@pytest.mark.parametrize("first", [True, False])
+def test_whatever_an_undefended_run_left_in_a_thread_is_withheld(name: str, first: bool) -> None:
+    saver, config, model = InMemorySaver(), {"configurable": {"thread_id": "old"}}, Reading()
+    summing = Reader(answer=obeying)
+    both: list[Any] = [
+        RobustRetrievalMiddleware(Reader(answer=obeying)),
+        SummarizationMiddleware(summing, trigger=("messages", 5), keep=("messages", 1)),
+    ]
+    agent = create_agent(model, [stock(PAGES)], middleware=both if first else both[::-1], checkpointer=saver)
+    agent.update_state(config, {"messages": [HumanMessage(QUESTION), *OLD[name]]})  # type: ignore[arg-type]
+    for _ in range(3):
+        agent.invoke({"messages": [HumanMessage("And again?")]}, config)  # type: ignore[arg-type]
+    assert summing.prompts
+    assert not any("Raw page" in read or ORDER in read for read in [*model.read, *summing.prompts])
+    assert "Paris" in str(model.read)
+
+
+def test_a_summary_of_a_defended_run_stays() -> None:
+    saver, config, model = InMemorySaver(), {"configurable": {"thread_id": "a"}}, Reading()
+    summing = SummarizationMiddleware(Reader(answer=obeying), trigger=("messages", 5), keep=("messages", 1))
+    agent = create_agent(
+        model,
+        [stock(PAGES)],
+        middleware=[RobustRetrievalMiddleware(Reader(answer=obeying)), summing],
+        checkpointer=saver,
+    )
+    for _ in range(3):
+        agent.invoke({"messages": [HumanMessage(QUESTION)]}, config)  # type: ignore[arg-type]
+    assert "summary of the conversation" in model.read[-1]
+    assert "withheld" not in model.read[-1]
+
+
+def test_the_audit_finds_what_an_undefended_run_left_in_a_thread_and_nothing_of_turns_that_it_saw() -> None:
+    search = stock(documents(f"Raw page: {ORDER}", "Another page, which nobody finds any more."))
+    robust = create_robust_retriever_tool(ListRetriever(documents=PAGES), Reader(answer=obeying), "search", "S.")
+    for tool_of_ours, trusted, kinds in ((False, [], {"old-result"}), (False, ["search"], set()), (True, [], set())):
+        saver = InMemorySaver()
+        config = old_thread(saver, [robust if tool_of_ours else search])
+        agent = create_agent(Reading(), [robust], checkpointer=saver)
+        with audit_isolation(pass_through=trusted) as audit:
+            for _ in range(2):
+                agent.invoke({"messages": [HumanMessage(QUESTION)]}, config)
+        assert {finding.kind for finding in audit.findings} == kinds
+
+    @tool
+    def weather() -> str:
+        """The weather."""
+        return "It will be sunny in the whole country, from morning to evening."
+
+    agent = create_agent(Reading(), [weather], checkpointer=InMemorySaver())
+    with audit_isolation() as audit:
+        for _ in range(2):
+            agent.invoke({"messages": [HumanMessage(QUESTION)]}, config)
+    assert not audit.findings
 
 
 def test_results_of_our_own_tool_and_of_tools_that_pass_through_stay_in_a_thread() -> None:

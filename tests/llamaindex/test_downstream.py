@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import RouterQueryEngine, SubQuestionQueryEngine, TransformQueryEngine
 from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.response_synthesizers import get_response_synthesizer
@@ -22,6 +24,7 @@ from llama_index.core.tools import FunctionTool, QueryEngineTool, ToolMetadata
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
 from llamaindex_robustrag import (
+    RobustContextChatEngine,
     RobustQueryEngineTool,
     RobustRAGQueryEngine,
     RobustRAGSynthesizer,
@@ -289,6 +292,27 @@ async def test_a_step_that_waits_for_an_event_is_no_failed_source() -> None:
         await engine.aquery(QUESTION)
     with pytest.raises(waiting):
         await RobustQueryEngineTool.from_defaults(engine).acall(QUESTION)
+
+
+@pytest.mark.parametrize(("trusted", "kinds"), [([], {"old-result"}), (["pages"], set())])
+async def test_the_audit_finds_what_an_undefended_agent_left_in_a_memory(trusted: list[str], kinds: set[str]) -> None:
+    def pages(input: str) -> str:
+        """Pages of anybody."""
+        return "A page of somebody, who writes whatever he likes to write."
+
+    memory = ChatMemoryBuffer.from_defaults(token_limit=3000)
+    old = FunctionAgent(tools=[FunctionTool.from_defaults(pages)], llm=Obeying(plan=["pages"]))
+    with audit_isolation() as audit:
+        for _ in range(2):
+            await old.run(QUESTION, memory=memory)
+    assert not audit.findings
+    call = ToolCallBlock(tool_call_id="call-0", tool_name="pages", tool_kwargs={})
+    said = ChatMessage(role="tool", content=pages(""), additional_kwargs={"tool_call_id": "call-0"})
+    kept = [ChatMessage(role="user", content="Hm?"), ChatMessage(role="assistant", blocks=[call]), said]
+    engine = RobustContextChatEngine.from_defaults(HONEST.as_retriever(), llm=Obeying(), chat_history=kept)
+    with audit_isolation(pass_through=trusted) as audit:
+        await engine.achat(QUESTION)
+    assert {finding.kind for finding in audit.findings} == kinds
 
 
 def test_an_audit_that_raises_stops_the_agent_before_it_reads_the_answer() -> None:

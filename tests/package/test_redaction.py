@@ -9,6 +9,7 @@ import time
 from functools import partial
 from types import MethodType
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import quote
 
 import httpx
@@ -196,3 +197,28 @@ def test_an_exception_that_shows_a_key_keeps_its_class_and_loses_the_request(lib
     assert getattr(shown, "__dict__", {}).get("response") is None
     if library == "openai":
         assert (type(shown), shown.status_code) == (type(error), 401)  # type: ignore[attr-defined]
+
+
+class Slotted(Exception):
+    """An exception whose response stands in a slot."""
+
+    __slots__ = ("response",)
+
+
+@pytest.mark.parametrize("library", ["openai", "httpx", "urllib", "slots"])
+def test_an_exception_that_holds_a_request_or_a_response_is_one_of_its_class_without(library: str) -> None:
+    request = httpx.Request("POST", "https://api.example/v1", headers={"Authorization": f"Bearer {KEY}"})
+    response = httpx.Response(429, request=request)
+    error: Exception = {
+        "openai": lambda: pytest.importorskip("openai").RateLimitError("slow down", response=response, body=None),
+        "httpx": lambda: httpx.ConnectError("slow down", request=request),
+        "urllib": lambda: HTTPError(str(request.url), 429, "slow down", request.headers, None),  # type: ignore[arg-type]
+        "slots": lambda: Slotted("slow down"),
+    }[library]()
+    if library == "slots":
+        error.response = response  # type: ignore[attr-defined]
+    shown = presentable(error)
+    assert isinstance(shown, type(error))
+    assert str(shown) == str(error)
+    assert not any(hasattr(value, "headers") for value in vars(shown).values())
+    assert getattr(vars(shown), "request", None) is getattr(vars(shown), "response", None) is None
