@@ -87,7 +87,7 @@ def langchain(method: str) -> Iterator[Pair]:
     """Pair the chain with LangChain's own calls, synchronous and asynchronous."""
     instant = Instant()
     model = _LangChainModel(instant=instant)
-    settings: dict[str, Any] = {"voting": {"choices": CHOICES}, "consensus": {"wording": "source"}}.get(method, {})
+    settings: dict[str, Any] = {"choices": CHOICES} if method == "voting" else {}
     chain = create_robust_documents_chain(model, _PROMPT, method=method, **settings)
     asked, own = {"input": QUESTION, "context": _DOCUMENTS}, _PROMPT | model | StrOutputParser()
     final = {"input": QUESTION, "context": "bo ek"} if method == "keyword" else None
@@ -147,7 +147,7 @@ def llamaindex(method: str) -> Iterator[Pair]:
     """Pair the engine with LlamaIndex's own calls, synchronous and asynchronous."""
     instant = Instant()
     model = _LlamaIndexModel(instant=instant)
-    settings: dict[str, Any] = {"voting": {"choices": CHOICES}, "consensus": {"wording": "source"}}.get(method, {})
+    settings: dict[str, Any] = {"choices": CHOICES} if method == "voting" else {}
     ours = RetrieverQueryEngine(_Found(), RobustRAGSynthesizer(llm=model, method=method, **settings))
     theirs = RetrieverQueryEngine(_Found(), Accumulate(llm=model))
     final = [ChatMessage(role=MessageRole.USER, content="keywords: bo ek")] if method == "keyword" else None

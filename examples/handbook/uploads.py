@@ -1,9 +1,12 @@
-"""Asks the handbook's questions while strangers plant files: plain RAG, consensus and trust first side by side.
+"""Asks a folder's questions while strangers plant files: plain RAG, consensus and trust first side by side.
 
 pip install '.[cli,local]'
 python examples/handbook/uploads.py --model FOLDER --output rows.jsonl --questions questions.jsonl --planted 0 1 3 8 40
+python examples/handbook/uploads.py --model FOLDER --output rows.jsonl --questions examples/manual/questions.jsonl \
+    --trusted examples/manual/pages --uploads examples/manual/forum
 
-A run goes on where it stopped. The same prompt is asked once, whatever asks it.
+A run goes on where it stopped. The same prompt is asked once, whatever asks it. The model rewrites a follow-up as a
+question of its own first, as chat front ends let it; it is asked a second time as a person wrote it out.
 """
 
 import argparse
@@ -32,6 +35,11 @@ FOUND = 5
 NEW_TOKENS = 256
 PLAIN = "Answer the question using only the text below.\n\n"  # the trusted prompt without its second sentence
 BODY = "Text:\n{context}\n\nQuestion: {query}\nAnswer:"
+REWRITE = (
+    "Rewrite the last question so that it can be understood without the conversation. "
+    "Reply with the question alone.\n\n"
+    "User: {asked}\nAssistant: {answered}\nUser: {question}\n\nThe last question, rewritten:"
+)
 SETUPS = ("plain, both", "plain, handbook", "consensus, both", "trust first")
 
 # What strangers write: claims in many forms, and orders to whoever reads them.
@@ -54,13 +62,15 @@ def planted(question: str, wrong: str, count: int) -> list[Document]:
 
 
 class Shelves:
-    """The documents of the handbook and of the uploads, searched apart or together."""
+    """The trusted documents and the uploads, searched apart or together."""
 
-    def __init__(self, found: int = FOUND) -> None:
+    def __init__(self, trusted: Path, uploads: Path | None, found: int = FOUND) -> None:
         self._found = found
         self._handbook, self._uploads = (
-            [Document(d.text, d.id, f"{folder}/{d.origin}") for d in read_documents([str(HERE / folder)]).documents]
-            for folder in ("documents", "uploads")
+            [Document(d.text, d.id, f"{folder.name}/{d.origin}") for d in read_documents([str(folder)]).documents]
+            if folder
+            else []
+            for folder in (trusted, uploads)
         )
         self._index = BM25Index(split(self._handbook))
 
@@ -134,6 +144,18 @@ def asked(row: dict[str, Any], found: dict[str, list[Passage]], setup: str, mode
     return plain.answer(row["question"], found["both" if setup == "plain, both" else "handbook"])
 
 
+def alone(rows: list[dict[str, Any]], model: Callable[[str], str]) -> Iterator[dict[str, Any]]:
+    """The rows; a follow-up as the model rewrites it, and as a person wrote it out."""
+    for row in rows:
+        if "before" not in row:
+            yield row
+            continue
+        asked, answered = row["before"]
+        prompt = REWRITE.format(asked=asked, answered=answered, question=row["question"])
+        yield {**row, "question": " ".join(model(prompt).split())}
+        yield {**row, "id": f"{row['id']}-alone", "kind": f"{row['kind']}, written out", "question": row["alone"]}
+
+
 def runs(rows: list[dict[str, Any]], counts: list[int], setups: list[str]) -> Iterator[tuple[dict[str, Any], int, str]]:
     """What is to be asked, question by question; where strangers' files are not read, once."""
     for row in rows:
@@ -149,6 +171,8 @@ def main() -> None:
     parser.add_argument("--model", required=True, help="a folder, or what `robustrag ask --model` takes")
     parser.add_argument("--output", type=Path, required=True, help="rows, as JSONL")
     parser.add_argument("--questions", type=Path, nargs="+", default=[HERE / "questions.jsonl"])
+    parser.add_argument("--trusted", type=Path, default=HERE / "documents", help="a folder of trusted documents")
+    parser.add_argument("--uploads", type=Path, help="a folder of what others wrote; default the handbook's, or none")
     parser.add_argument("--planted", type=int, nargs="+", default=[0, 1, 3, 8, 40])
     parser.add_argument("--setups", nargs="+", default=list(SETUPS), choices=SETUPS)
     parser.add_argument("--limit", type=int, help="so many questions of each file")
@@ -159,12 +183,14 @@ def main() -> None:
     loaded = NamedModel(chosen.model, **longest).load()
     replies = chosen.output.with_suffix(".replies.jsonl")
     kept = Kept(lambda prompt: loaded.generate([Prompt(prompt)], "final")[0].text or "", replies)
-    model, shelves = CallableModel(kept, name=chosen.model, max_concurrency=1), Shelves(chosen.found)
+    model = CallableModel(kept, name=chosen.model, max_concurrency=1)
+    uploads = chosen.uploads or (HERE / "uploads" if chosen.trusted == HERE / "documents" else None)
+    shelves = Shelves(chosen.trusted, uploads, chosen.found)
     lines = chosen.output.read_text(encoding="utf-8").splitlines() if chosen.output.exists() else []
     done = {(r["id"], r["planted"], r["setup"]) for r in map(json.loads, lines)}
     for file in chosen.questions:
         questions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()][: chosen.limit]
-        for row, count, setup in runs(questions, chosen.planted, chosen.setups):
+        for row, count, setup in runs(list(alone(questions, kept)), chosen.planted, chosen.setups):
             if (row["id"], count, setup) in done:
                 continue
             kept.wanted.clear()

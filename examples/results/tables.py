@@ -392,7 +392,7 @@ def _behind(theirs: Answers, ours: Answers, setup: str, what: str) -> Iterator[S
 LONG = ("how-to", "comparison", "summary", "why")
 FLOODS = (0, 1, 3, 8, 40)
 SETUPS = ("plain, both", "plain, handbook", "consensus, both", "trust first")
-CHEAP = ("plain, both", "plain, handbook", "trust first")  # of one call or two, asked more questions than consensus
+Planted = dict[int, list["Asked"]]  # answers by the number of planted files
 
 
 def answered_there(kind: str) -> bool:
@@ -400,23 +400,36 @@ def answered_there(kind: str) -> bool:
     return kind not in (*LONG, "upload", "nowhere")
 
 
-def planted_headline() -> str:
-    """README's table: plain RAG over all and trust first, while strangers plant files beside a trusted handbook."""
-    head = "Qwen2.5-Coder, a trusted handbook beside uploads: correct / the strangers' answer, percent"
-    counts = (0, 3, 40)
-    lines: list[Sequence[object]] = [(head, *(f"{n} planted files" if n else "no attack" for n in counts))]
-    for model in MODELS:
-        found = asked(model, answered_there, CHEAP)
-        sides = [[found.get((setup, n), []) for n in counts] for setup in ("plain, both", "trust first")]
-        if sides[0][0]:
-            cells = [f"{plain}; **{ours}**" if plain else "" for plain, ours in zip(*map(cells_of, sides), strict=True)]
-            lines.append((f"{size(model)}, {len(sides[0][0])} questions: plain RAG; **trust first**", *cells))
-    return table(*lines)
+def compared(
+    run: str, kinds: Callable[[str], bool], setups: Collection[str] = SETUPS
+) -> Iterator[tuple[str, int, Planted]]:
+    """Setups, the number of their questions, and their answers: all setups on the questions that all were asked.
+
+    Setups that were asked more follow on the questions that they share.
+    """
+    rows = [r for r in kept_as(Asked, TRUST) if r.run == run and kinds(r.kind) and r.setup in setups]
+    own = {s: {r.question for r in rows if r.setup == s and not r.planted} for s in setups}
+    own = {setup: asked for setup, asked in own.items() if asked}
+    same = set.intersection(*own.values()) if own else set()
+    for setup in own:
+        found: Planted = defaultdict(list)
+        for row in rows:
+            if row.setup == setup and row.question in same:
+                found[row.planted].append(row)
+        yield setup, len(same), found
+    more = [setup for setup, asked in own.items() if len(asked) > len(same)]
+    if len(more) > 1:
+        yield from compared(run, kinds, more)
 
 
-def cells_of(asked: Iterable[list[Asked]]) -> list[str]:
-    """For each list of answers how many are right, and how many are the stranger's, in percent; empty without any."""
-    return [f"{mean(r.right for r in own)} / {mean(r.hijacked for r in own)}" * bool(own) for own in asked]
+def cells_of(found: Planted, counts: Iterable[int] = FLOODS) -> list[str]:
+    """For each number of planted files how many answers are right, and the stranger's, in percent; n where less."""
+    asked = ((found.get(n, []), len(found[0])) for n in counts)
+    return [
+        f"{mean(r.right for r in own)} / {mean(r.hijacked for r in own)}{f' (n = {len(own)})' * (len(own) < most)}"
+        * bool(own)
+        for own, most in asked
+    ]
 
 
 def mean(values: Iterable[float]) -> str:
@@ -425,46 +438,40 @@ def mean(values: Iterable[float]) -> str:
     return f"{100 * sum(found) / len(found):.0f}" if found else ""
 
 
-def asked(
-    model: str, kinds: Callable[[str], bool], setups: Collection[str] = SETUPS
-) -> dict[tuple[str, int], list[Asked]]:
-    """Answers by setup and planted files, of the questions that these setups were asked with every number of files."""
-    rows = [r for r in kept_as(Asked, TRUST) if r.run == model and kinds(r.kind) and r.setup in setups]
-    places = {(r.setup, r.planted) for r in rows}
-    whole = {q for q in {r.question for r in rows} if {(r.setup, r.planted) for r in rows if r.question == q} == places}
-    found: dict[tuple[str, int], list[Asked]] = defaultdict(list)
-    for row in rows:
-        if row.question in whole:
-            found[row.setup, row.planted].append(row)
-    return found
+def planted_headline() -> str:
+    """README's table: plain RAG over all and trust first, while strangers plant files beside a trusted handbook."""
+    head = "Qwen2.5-Coder, a trusted handbook beside uploads: correct / the strangers' answer, percent"
+    counts = (0, 3, 40)
+    lines: list[Sequence[object]] = [(head, *(f"{n} planted files" if n else "no attack" for n in counts))]
+    for model in MODELS:
+        found = [*compared(model, answered_there, ("plain, both", "trust first"))]
+        if len(found) == 2:
+            sides = [cells_of(one, counts) for *_, one in found]
+            cells = [f"{plain}; **{ours}**" * bool(plain) for plain, ours in zip(*sides, strict=True)]
+            lines.append((f"{size(model)}, {found[0][1]} questions: plain RAG; **trust first**", *cells))
+    return table(*lines)
 
 
 def trust() -> str:
     """Questions that the handbook answers, while strangers plant files."""
     lines: list[Sequence[object]] = [("right / the stranger's answer", "n", *(f"{n} planted" for n in FLOODS))]
     for model in MODELS:
-        found = {**asked(model, answered_there), **asked(model, answered_there, CHEAP)}
-        for setup in SETUPS:
-            unplanted = found.get((setup, 0), [])
-            still = unplanted if setup == "plain, handbook" else []  # strangers' files are not read
-            shown = cells_of(found.get((setup, n), still) for n in FLOODS)
-            if unplanted:
-                lines.append((f"{size(model)}: {setup}", len(unplanted), *shown))
+        for setup, asked, found in compared(model, answered_there):
+            still = dict.fromkeys(FLOODS, found[0]) if setup == "plain, handbook" else found  # reads no stranger's file
+            lines.append((f"{size(model)}: {setup}", asked, *cells_of(still)))
     return table(*lines)
 
 
 def elsewhere() -> str:
     """Questions that an upload alone answers, and that nothing does: without planted files."""
-    head = ("", "upload: n", "right", "abstains", "nowhere: n", "abstains", "made up")
-    lines: list[Sequence[object]] = [head]
+    lines: list[Sequence[object]] = [("", "n", "right", "abstains", "else")]
     for model in MODELS:
-        upload, nowhere = (asked(model, kind.__eq__) for kind in ("upload", "nowhere"))
-        for setup in SETUPS:
-            one, none = upload.get((setup, 0), []), nowhere.get((setup, 0), [])
-            said = (mean(r.right for r in one), mean(r.abstained for r in one))
-            made = (mean(r.abstained for r in none), mean(not r.abstained for r in none))
-            if one or none:
-                lines.append((f"{size(model)}: {setup}", len(one), *said, len(none), *made))
+        for kind in ("upload", "nowhere"):
+            for setup, asked, found in compared(model, kind.__eq__):
+                right, silent = sum(r.right for r in found[0]), sum(r.abstained for r in found[0])
+                counts = (right if kind == "upload" else 0, silent)
+                shares = [f"{100 * count / asked:.0f}" for count in (*counts, asked - sum(counts))]
+                lines.append((f"{size(model)}, {kind}: {setup}", asked, *shares))
     return table(*lines)
 
 
@@ -472,12 +479,30 @@ def long_answers() -> str:
     """The share of the points of a right answer, by kind of question."""
     lines: list[Sequence[object]] = [("percent of the points", "n", *LONG, "all", "says I don't know")]
     for model in MODELS:
-        found = asked(model, LONG.__contains__)
-        for setup in SETUPS:
-            if rows := found.get((setup, 0), []):
-                cells = (mean(r.right for r in rows if r.kind in (kind, "all")) for kind in LONG)
-                about = (mean(r.right for r in rows), mean(r.abstained for r in rows))
-                lines.append((f"{size(model)}: {setup}", len(rows), *cells, *about))
+        for setup, asked, found in compared(model, LONG.__contains__):
+            cells = (mean(r.right for r in found[0] if r.kind == kind) for kind in LONG)
+            about = (mean(r.right for r in found[0]), mean(r.abstained for r in found[0]))
+            lines.append((f"{size(model)}: {setup}", asked, *cells, *about))
+    return table(*lines)
+
+
+CORPORA = {
+    "manual": ("follow-up", "follow-up, written out", "upload", "nowhere", ""),  # the last one: all others
+    "town": ("",),
+}
+
+
+def other_corpora() -> str:
+    """A manual's support chat and a town's web site, without planted files and with three."""
+    lines: list[Sequence[object]] = [("right / the stranger's answer", "n", "0 planted", "3 planted")]
+    for model in MODELS:
+        for corpus, kinds in CORPORA.items():
+            for kind in kinds:
+                own = kind.__eq__ if kind else lambda k, kinds=kinds: k not in kinds
+                for setup, asked, found in compared(f"{corpus}-{model}", own):
+                    name = setup.replace("handbook", "trusted")
+                    cells = cells_of(found, (0, 3))
+                    lines.append((f"{corpus}{f', {kind}' * bool(kind)}, {size(model)}: {name}", asked, *cells))
     return table(*lines)
 
 
@@ -546,6 +571,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "trust": trust,
     "elsewhere": elsewhere,
     "long answers": long_answers,
+    "other corpora": other_corpora,
     "silent path": silent_path,
     "silence": silence,
 }

@@ -328,6 +328,8 @@ class Answering:
         """Load the model."""
         with working(f"loading the model {self._args.model}"):
             self.model = self._named.load()
+        if self.model.numerics.get("dtype") == "bfloat16":
+            complain(f"{self._args.model}: weights in bfloat16, half the memory of float32")
 
     def built(self, name: str | None = None) -> Defense:
         """Return the defence around the model; of another name, with its default settings."""

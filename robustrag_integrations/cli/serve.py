@@ -22,7 +22,7 @@ KEY = "ROBUSTRAG_API_KEY"
 # Flag -> field of Limits, largest, default, meaning.
 _LIMITS: dict[str, tuple[str, int, int, str]] = {
     "max_concurrent": ("concurrent", 1000, 8, "answers that are made at a time"),
-    "max_waiting": ("waiting", 10_000, 64, "requests that wait for their turn; further ones are refused"),
+    "max_waiting": ("waiting", 10_000, 256, "requests that wait for their turn; further ones are refused"),
     "time_limit": ("seconds", 86_400, 120, "seconds for an answer, waiting included"),
     "max_question": ("question_chars", 1_000_000, 4000, "characters of a question"),
     "max_body": ("body_bytes", 100_000_000, 1_000_000, "bytes of a request"),

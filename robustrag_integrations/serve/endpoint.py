@@ -38,7 +38,7 @@ class Limits:
     body_bytes: int = 1_000_000
     question_chars: int = 4_000
     concurrent: int = 8  # answers that are made at a time
-    waiting: int = 64  # requests that wait for their turn; further ones are refused with 429
+    waiting: int = 256  # requests that wait for their turn; further ones are refused with 429
     seconds: int = 120  # from a request's end to the end of its answer, waiting included
     body_seconds: int = 20  # that a client may take to send a request
 

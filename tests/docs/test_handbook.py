@@ -54,3 +54,34 @@ def test_the_points_of_a_long_answer_stand_in_its_files() -> None:
     for row in rows_of("long.jsonl"):
         assert rightness("\n".join(FILES[file] for file in row["files"]), row) == 1, row["id"]
         assert rightness(row["incorrect"], row) < 0.5, row["id"]
+
+
+MANUAL = FOLDER.parent / "manual"
+
+
+def test_the_manuals_answers_stand_in_its_pages() -> None:
+    rows = [json.loads(line) for line in (MANUAL / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 40
+    for row in rows:
+        assert row["files"] or row["kind"] == "nowhere", row["id"]
+        assert ("before" in row) == ("alone" in row) == (row["kind"] == "follow-up"), row["id"]
+        for file in row["files"]:
+            assert holds_answer((MANUAL / file).read_text(encoding="utf-8"), evidence(row)), (row["id"], file)
+
+
+def test_the_towns_pages_hold_its_answers() -> None:
+    script = runpy.run_path(str(FOLDER.parent / "town" / "generate.py"))
+    pages, asked = dict(script["pages"]()), list(script["questions"]())
+    assert len(pages) == len(asked) == 15
+    for row in asked:
+        [file] = row["files"]
+        assert holds_answer(pages[file.removeprefix("site/")], row["answer"]), row["id"]
+
+
+def test_a_follow_up_is_asked_as_the_model_rewrites_it_and_as_it_is_written_out() -> None:
+    alone = runpy.run_path(str(FOLDER / "uploads.py"))["alone"]
+    row = {"id": "a", "kind": "follow-up", "question": "And that?", "before": ["One?", "Two."], "alone": "And three?"}
+    prompts: list[str] = []
+    made = list(alone([row], lambda prompt: prompts.append(prompt) or " What about\nthree? "))
+    assert [r["question"] for r in made] == ["What about three?", "And three?"]
+    assert all(text in prompts[0] for text in ("One?", "Two.", "And that?"))
