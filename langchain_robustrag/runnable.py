@@ -302,7 +302,7 @@ class RobustDocuments(OneRun[Any]):
             return self.output_parser.OutputType
         return Any
 
-    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+    def get_output_schema(self, config: RunnableConfig | None = None) -> Any:
         """Return the schema of the output: the answer, or a dict of it and the report."""
         if not self.return_robustness:
             return super().get_output_schema(config)
