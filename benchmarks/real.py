@@ -13,20 +13,11 @@ import asyncio
 import statistics
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any
-
-from langchain_classic.chains.combine_documents import create_stuff_documents_chain
-from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.prompts import ChatPromptTemplate
-from transformers import TextIteratorStreamer
 
 from benchmarks import exactness, frameworks, load, orchestration
 from benchmarks.inference import Bench, ratio_of
@@ -35,7 +26,6 @@ from benchmarks.results import Ratio, Target, said
 from benchmarks.startup import printed
 from benchmarks.timing import Work
 from benchmarks.workload import Scene
-from langchain_robustrag import create_robust_documents_chain
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
 from robustrag_integrations.evaluation.attacks.canned import inject, prompt_injection
 from robustrag_integrations.evaluation.data.datasets import load_dataset
@@ -201,61 +191,6 @@ def decoding(bench: Bench) -> Iterator[Ratio]:
         yield ratio_of(seconds, f"{case}, T=10 / vanilla", case, "vanilla, plain")
 
 
-class _Chat(BaseChatModel):
-    """Plain transformers as LangChain's partner packages wrap a model: greedy, and streamed by its own streamer."""
-
-    bench: Any
-
-    @property
-    def _llm_type(self) -> str:
-        return "plain"
-
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        text = "".join(chunk.text for chunk in self._stream(messages))
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
-
-    def _stream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-        tokenizer = self.bench.tokenizer
-        streamer = TextIteratorStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
-        batch = _plain(self.bench, [Prompt("\n\n".join(message.text for message in messages))])
-        settings = {**batch, "do_sample": False, "max_new_tokens": _TOKENS, "streamer": streamer}
-        thread = threading.Thread(target=self.bench.network.generate, kwargs=settings)
-        thread.start()
-        yield from (ChatGenerationChunk(message=AIMessageChunk(text)) for text in streamer)
-        thread.join()
-
-
-def trusted(bench: Bench) -> Iterator[Ratio]:
-    """Compare a trusted answer with LangChain's stock chain on the same model, whole and to the first token."""
-    llm = _Chat(bench=bench)
-    asking = "Answer the question using only the text below.\n\n{context}\n\nQuestion: {input}"
-    prompt = ChatPromptTemplate.from_template(asking)
-    stock, ours = create_stuff_documents_chain(llm, prompt), create_robust_documents_chain(llm, prompt)
-
-    def cases(turn: int) -> Mapping[str, Work]:
-        documents = [Document(text) for text in bench.scene.passages(turn)]
-        plain = {"input": bench.scene.question(turn), "context": documents}
-        robust = {"input": bench.scene.question(turn), "context": [], "trusted_context": documents}
-        return {
-            "stock chain": lambda: stock.invoke(plain),
-            "trusted": lambda: ours.invoke(robust),
-            "stock chain, first token": lambda: _first(stock.stream(plain)),
-            "trusted, first token": lambda: _first(ours.stream(robust)),
-        }
-
-    def _first(pieces: Iterator[Any]) -> None:
-        until.append(bench.clock.read())
-        next(piece for piece in pieces if piece)
-        until[-1] = bench.clock.read() - until[-1]
-        *_, = pieces  # fmt: skip
-
-    until: list[float] = []
-    seconds = _rounds(bench, cases)
-    yield ratio_of(seconds, "trusted answer / LangChain's stock chain", "trusted", "stock chain", _cpu("<=", 1.05))
-    shares = [ours / theirs for theirs, ours in zip(until[2::2], until[3::2], strict=True)]
-    yield Ratio("the same, to the first token", tuple(shares), _cpu("<=", 1.05))
-
-
 _FIRST = """
 import json, time
 from benchmarks.real import RealScene
@@ -391,7 +326,7 @@ def under_load(bench: Bench) -> Iterator[Ratio]:
 
 
 ROWS: tuple[Callable[[Bench], Iterable[Ratio]], ...] = (
-    *(reading, replies, trusted, decoding, first_answer, cache),
+    *(reading, replies, decoding, first_answer, cache),
     *(exactness.ratios, under_load, beside_paper),
 )
 AROUND = (orchestration.questions, frameworks.ratios)
