@@ -39,7 +39,7 @@ def test_trusted_files_decide(ask, handbook: Path, uploads: Path) -> None:
     result = ask(QUESTION, "--trusted", handbook, "--docs", uploads, "--min-radius", 2, "--json")
     answer = result.data["answer"]
     assert (result.code, answer["text"], answer["decided_by"]) == (0, "Anna Lind", "trusted")
-    assert [p["source"] for p in result.data["passages"]] == ["mill.md"]
+    assert [p["origin"] for p in result.data["passages"]] == ["mill.md"]
     assert ask(QUESTION, "--docs", uploads, "--json").data["answer"]["text"] == "Bo Ek"
     alone = ask(QUESTION, "--trusted", handbook, "--json").data["answer"]
     assert (alone["text"], alone["decided_by"]) == ("Anna Lind", "trusted")
@@ -119,7 +119,7 @@ def test_an_endpoint_says_who_decided() -> None:
         status, _, said = posted(address, asking(model="robustrag-consensus"))
         assert (status, said["choices"][0]["message"]["content"]) == (200, "Anna Lind")
         assert said["robustrag"]["decided_by"] == "trusted"
-        assert [p["source"] for p in said["robustrag"]["passages"]] == ["mill.md"]
+        assert [p["origin"] for p in said["robustrag"]["passages"]] == ["mill.md"]
         _, _, told = posted(address, asking(model="robustrag-consensus", robustrag={"reader": "model"}))
         assert (told["choices"][0]["message"]["content"], told["robustrag"]["decided_by"]) == ("Anna Lind", "trusted")
         _, _, both = posted(address, asking(model="vanilla"))

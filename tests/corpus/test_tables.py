@@ -33,7 +33,7 @@ def test_a_csv_file_is_read_row_by_row_with_its_headings(tmp_path: Path, delimit
     rows = [delimiter.join("" if c is None else f'"{c}"' for c in row) for row in ROWS[1:]]
     (tmp_path / "a.csv").write_text("\r\n".join(rows), encoding="utf-8-sig")
     [document] = read_documents([str(tmp_path)]).documents
-    assert (document.text.splitlines(), document.source) == (LINES[1:], "a.csv")
+    assert (document.text.splitlines(), document.origin) == (LINES[1:], "a.csv")
 
 
 def test_cells_of_a_csv_file_may_hold_anything(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_workbook_is_one_source_with_its_sheets_and_values_as_they_are_shown(t
     [document] = read_documents([str(tmp_path)]).documents
     fees = ["Item: Letter; Fee: £20.50; VAT: 20%; From: 2026-04-01; At: 08:30:00", "Item: Letter; Fee: 9"]
     assert document.text.split("\n\n") == ["## Sheet", "\n".join(LINES), "## Fees", "\n".join(fees)]
-    assert document.source == "a.xlsx"
+    assert document.origin == "a.xlsx"
 
 
 @pytest.mark.parametrize(
