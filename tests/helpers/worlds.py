@@ -331,11 +331,11 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
     """
     setting = _setting(rng, agreeing)
     many = [rng.choice(WORDINGS)] * 3 + [*WORDINGS]
-    replies = many * (7 if agreeing else 4) + ["Yoke", "Yoke", "yoke.", "Zulu", "right", "Xylo Yoke", "q"]
+    replies = many * (7 if agreeing else 5) + ["Yoke", "Yoke", "yoke.", "Zulu", "right", "Xylo Yoke", "q"]
     replies += ["I don't know", "I don't know", None, ""]
     moves = CONSENSUS_MOVES
     if rng.random() < 0.3:
-        replies = ["Yes"] * (16 if agreeing else 6) + [*VERDICTS, *VERDICTS, "Zulu", None]
+        replies = ["Yes"] * (16 if agreeing else 8) + [*VERDICTS, *VERDICTS, "Zulu", None]
         moves = [*map(Move, (*VERDICTS, "Zulu", None))]
     said = Memo(lambda _: Move(rng.choice(replies), is_sure=rng.random() < 0.8))
     settings = ConsensusSettings(
