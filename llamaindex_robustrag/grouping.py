@@ -45,8 +45,9 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[Sour
 
 
 def shelf_of_nodes(nodes: Sequence[NodeWithScore]) -> tuple[Source, ...]:
-    """Put trusted nodes, of which a model reads `text_of`, into one source; none for no node."""
-    return shelf_of([replace(p, text=p.text.strip()) for p in map(_passage, nodes)])
+    """Put trusted nodes, of which a model reads what stock synthesizers show, into one source; none for no node."""
+    passages = (_passage(node, trusted=True) for node in nodes)
+    return shelf_of([replace(p, text=p.text.strip()) for p in passages])
 
 
 class Later:
@@ -109,22 +110,21 @@ def source_of(node: BaseNode) -> str | None:
     return source.node_id if source is not None else None
 
 
-def text_of(node: BaseNode) -> str:
+def text_of(node: BaseNode, *, trusted: bool = False) -> str:
     """Return what a model reads of a node: its text, and no metadata, which may be repeated as an answer.
 
     A `text_template` of the user's own puts its `{metadata_str}` where it stands; LlamaIndex's own writes all entries
-    (`file_path: ...`) before every text.
+    (`file_path: ...`) before every text, and before those of trusted nodes they stay.
     """
     content = node.get_content(MetadataMode.NONE) or ""
-    if is_blank(content) or getattr(node, "text_template", DEFAULT_TEXT_NODE_TMPL) == DEFAULT_TEXT_NODE_TMPL:
-        return content
-    return node.get_content(MetadataMode.LLM)
+    of_stock = getattr(node, "text_template", DEFAULT_TEXT_NODE_TMPL) == DEFAULT_TEXT_NODE_TMPL
+    return content if is_blank(content) or (of_stock and not trusted) else node.get_content(MetadataMode.LLM)
 
 
-def _passage(found: NodeWithScore) -> Passage:
+def _passage(found: NodeWithScore, *, trusted: bool = False) -> Passage:
     node = found.node
     return Passage(
-        text_of(node),
+        text_of(node, trusted=trusted),
         id=node.node_id,
         origin=node.metadata.get("source"),
         metadata=node.metadata,

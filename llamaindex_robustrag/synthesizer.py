@@ -480,7 +480,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             nodes = nodes if isinstance(nodes, Later) else Later.of(nodes)
         plan = self._plan(text, nodes if isinstance(nodes, Later) else list(nodes), trusted, **kwargs)
         found = list(nodes) if trusted is None else trusted
-        read = [text_of(each.node) for each in found]
+        read = [text_of(each.node, trusted=trusted is not None) for each in found]
         _dispatcher.event(SynthesizeStartEvent(query=query))
         payload: dict[str, Any] = {EventPayload.QUERY_STR: text}
         with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=payload) as event, failures_sent():

@@ -222,7 +222,8 @@ LEFT_OUT: dict[str, str] = {
         answers.answer.RobustAnswer.from_dict audit.canaries.Canaries.check_names
         audit.canaries.Canaries.checked audit.checking.replace_methods audit.prompts.Audit.release
         certification.findings.Question.cases certification.metrics.LLMJudge certification.metrics.metric_of
-        certification.metrics.GuardedMetric corpus.documents.needed corpus.docx_text.check_package corpus.docx_text.text_of
+        certification.metrics.GuardedMetric corpus.documents.needed
+        corpus.docx_text.check_package corpus.docx_text.text_of
         corpus.extract.reply corpus.pdf_text.text_of corpus.reading.read_documents
         corpus.reading.text_in_process corpus.retrieval.HybridIndex corpus.retrieval.Library
         corpus.retrieval.Library.search corpus.retrieval.Found counting.plurality.Rule.verdict

@@ -114,8 +114,6 @@ def test_metadata_is_read_where_a_template_of_the_users_names_it(own: str | None
     shelf = [NodeWithScore(node=TextNode(text="Rain.", metadata={"file_path": "manual/b.md"}, **more))]
     RobustRAGSynthesizer(llm).synthesize(QUESTION, [NodeWithScore(node=node)], trusted_nodes=shelf)
     trusted, isolated = llm.seen
-    assert [own is not None] * 2 == [
-        "file_path: manual/b.md" in trusted,
-        f"{TRUE}\n(of file_path: wiki/a.md)" in isolated,
-    ]
+    assert "file_path: manual/b.md" in trusted  # as stock shows it
+    assert (f"{TRUE}\n(of file_path: wiki/a.md)" in isolated) == (own is not None)
     assert ("wiki" in isolated, "red" in isolated) == (own is not None, False)

@@ -259,6 +259,6 @@ def test_documents_of_a_request_are_read_where_the_server_allows_it() -> None:
         alone = client.chat.completions.create(
             model="robustrag-keyword", messages=ASKED, extra_body={"robustrag": {**planted, "retrieve": False}}
         )
-    sources = [p["source"] for p in done.robustrag["passages"]]
+    sources = [p["origin"] for p in done.robustrag["passages"]]
     assert (len(sources), sources.index("evil.example")) == (len(TEXTS) + 1, 0)
-    assert [p["source"] for p in alone.robustrag["passages"]] == ["evil.example"]
+    assert [p["origin"] for p in alone.robustrag["passages"]] == ["evil.example"]
