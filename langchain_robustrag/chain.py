@@ -209,9 +209,18 @@ _ARGUMENTS = tuple(
 )
 
 
+_OF_RETRIEVERS = "set it on the retriever: as_retriever(search_kwargs={'k': 10})"
+_OF_OTHER_CHAINS = {
+    "k": _OF_RETRIEVERS,
+    "search_kwargs": _OF_RETRIEVERS,
+    "chain_type": "there is one way: each source is asked by itself",
+    "return_source_documents": "leave it out, a retrieval chain gives them as 'context'",
+}
+
+
 def _elsewhere(llm: Any) -> dict[str, str]:
     """Return what to write for arguments that are others' of LangChain: the model's fields, the config and calls."""
-    found: dict[str, str] = {}
+    found = dict(_OF_OTHER_CHAINS)
     for model, _ in wrapped_models(llm):
         for name in getattr(type(model), "model_fields", {}).keys() - BaseChatModel.model_fields.keys():
             found[name] = f"it belongs to the model: {type(model).__name__}({name}=...)"

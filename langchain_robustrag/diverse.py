@@ -79,7 +79,10 @@ class DiverseRetriever(BaseRetriever):
         grouping_of(1, self.group_by)
         if self.fetch is None:
             if not isinstance(self.retriever, BaseRetriever):
-                raise ValueError(f"retriever must be a retriever, got {type(self.retriever).__name__}; or pass fetch=")
+                raise ValueError(
+                    f"retriever must be a retriever, got {type(self.retriever).__name__}; a vector store has "
+                    "as_retriever(); or pass fetch="
+                )
             _asked_for(self.retriever, quota.sources)
         return self
 
