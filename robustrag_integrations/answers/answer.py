@@ -492,12 +492,12 @@ class RobustAnswer:
             for c in self.citations
         ]
 
-    def group_rows(self) -> list[tuple[str, ...]]:
+    def source_rows(self) -> list[tuple[str, ...]]:
         """Each source as a row: number, passages, verdict, response, note."""
         return [_row(source) for source in self.sources]
 
     def verdicts(self) -> list[str]:
-        """What the verdicts in `group_rows` mean, a line for each that occurs."""
+        """What the verdicts in `source_rows` mean, a line for each that occurs."""
         found = {source.status for source in self.sources}
         return [f"{_verdict(status)}: {meaning}" for status, meaning in VERDICTS.items() if status in found]
 
@@ -511,7 +511,7 @@ class RobustAnswer:
         ]
         if self.sources:
             header = ("no.", "source", "verdict", "reply", "note")
-            lines += ["", table(header, self.group_rows(), limits=(5, 28, 9, 60, 48)), "", *self.verdicts()]
+            lines += ["", table(header, self.source_rows(), limits=(5, 28, 9, 60, 48)), "", *self.verdicts()]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

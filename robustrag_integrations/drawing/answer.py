@@ -105,7 +105,7 @@ def _sources(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple
     texts = [None] * len(answer.sources) if passages is None else passages_of(answer, passages)
     rows = []
     for source, (number, names, status, said, note), found in zip(
-        answer.sources[:SOURCES], answer.group_rows(), texts, strict=False
+        answer.sources[:SOURCES], answer.source_rows(), texts, strict=False
     ):
         planted = any(p.get("planted") for p in found or ())
         sources = [h("span", names, dir="auto", cls="source")] if found is None else map(_passage, found)
@@ -125,7 +125,7 @@ def _sources(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple
     asked = "All passages, in one prompt" if answer.method == "vanilla" else "Each source, in a prompt of its own"
     caption = asked + (f"; {left:,} more not shown" if left else "")
     meanings = (h("li", text) for text in answer.verdicts())
-    return table(("No.", "Source", "Verdict", "Reply", "Note"), rows, caption, "sources"), h(
+    return table(("No.", "Source", "Verdict", "Reply", "Note"), rows, caption, "replies"), h(
         "ul", *meanings, cls="note"
     )
 

@@ -103,7 +103,7 @@ def test_a_cell_says_what_the_terminal_says() -> None:
     text = _Markup(answer_html(answer)).text
     for name, value in answer.account():
         assert value in text, name
-    for row in answer.group_rows():
+    for row in answer.source_rows():
         assert all(cell in text for cell in row), row
     assert "passages cut to fit" in text
     told = [status for status, meaning in VERDICTS.items() if meaning in text]

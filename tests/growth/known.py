@@ -223,11 +223,12 @@ LEFT_OUT: dict[str, str] = {
         audit.canaries.Canaries.checked audit.checking.replace_methods audit.prompts.Audit.release
         certification.findings.Question.cases certification.metrics.LLMJudge certification.metrics.metric_of
         certification.metrics.GuardedMetric corpus.documents.needed
-        corpus.docx_text.check_package corpus.docx_text.text_of
+        corpus.docx_text.check_package corpus.docx_text.text_of corpus.table_text.xlsx_of
         corpus.extract.reply corpus.pdf_text.text_of corpus.reading.read_documents
         corpus.reading.text_in_process corpus.retrieval.HybridIndex corpus.retrieval.Library
         corpus.retrieval.Library.search corpus.retrieval.Found counting.plurality.Rule.verdict
-        defenses.consensus.lists.list_plan defenses.consensus.lists.possible_items
+        defenses.consensus.lists.list_plan defenses.consensus.lists.list_certification_plan
+        defenses.consensus.lists.possible_items
         defenses.voting.options.check_choices grouping.quotas.Shortage grouping.votes.VoteRules.isolate
         models.server.connection.Connection models.server.connection.parsed models.server.connection.Events
         models.server.connection.choice_of models.server.connection.Said plans.asking.Heard
@@ -250,5 +251,5 @@ LEFT_OUT: dict[str, str] = {
     """,
 }
 """What these modules have besides: classes of a framework and of connections, and what takes those; what calls what it
-is given; settings and files of the user's; files of others, which are read in a process with limits; and steps of a
-method."""
+is given; settings and files of the user's; files of others, which are read in a process with limits; steps of a
+method; and certificates, which have n cases of n sources."""

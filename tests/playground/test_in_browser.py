@@ -125,7 +125,7 @@ def test_one_click_poisons_and_the_page_says_who_falls_for_it(chromium: Any, add
         tab.changed()
         assert (tab.said("vanilla"), tab.said("defended")) == ("Jiso Labun", "Kilon Pemel")
         assert tab.page.inner_text("#vanilla .verdict-line") == "the attacker’s answer"
-        assert "differs" in tab.page.inner_text("#defended-evidence .sources")
+        assert "differs" in tab.page.inner_text("#defended-evidence .replies")
         kept = tab.page.locator("#defended-evidence .counts tr.kept")
         assert kept.count() == 1
         assert "kilon pemel" in kept.inner_text().casefold()
