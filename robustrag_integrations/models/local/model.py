@@ -56,7 +56,7 @@ _LOADING = (
 
 def _on_cpu(name_or_path: str | os.PathLike[str]) -> str:
     """Return the precision of a checkpoint's weights on this CPU."""
-    found = getattr(torch.cpu, "get_capabilities", dict)()  # older versions of torch do not say
+    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # older versions of torch do not say
     if not any(found.get(name) for name in _BFLOAT16):
         return "float32"
     with suppress(OSError, ValueError):  # loading says what is wrong
