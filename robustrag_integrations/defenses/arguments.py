@@ -1,4 +1,4 @@
-"""What a user chose: a method, the rules of votes, and the method's settings."""
+"""What a user gives a defence, taken apart: the rules of votes, and all other arguments."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Source:
         for rank, (first, passage) in enumerate(
             zip(first_of_same(_contents(self.passages)), self.passages, strict=True)
         ):
-            kept.setdefault((first, passage.origin or rank), passage)
+            kept.setdefault((first, passage.known_origin or rank), passage)
         return tuple(kept.values())
 
     @cached_property

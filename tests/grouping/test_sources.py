@@ -41,6 +41,8 @@ def test_the_same_page_from_two_retrievers_stands_once_in_its_sources_prompt() -
         ("Tarsk won.", (3,)),
     ]
     assert found[0].content == found[0].text
+    named_by_metadata = [Passage("Tarsk won.", metadata={"file_path": "a.md"}) for _ in range(2)]
+    assert isolate(named_by_metadata)[0].text == "Tarsk won."
     unnamed = [Passage("Tarsk won.") for _ in range(2)]
     for passages in (unnamed, [replace(p, origin=name) for p, name in zip(unnamed, "ab", strict=True)]):
         assert isolate(passages, passages_per_source=2)[0].text == "Tarsk won.\n\nTarsk won."
