@@ -269,10 +269,10 @@ def _read(
         return [_of_parts(replies[end - len(own) : end], cut) for end, (own, cut) in zip(ends, parts, strict=True)]
 
     def is_enough(replies: Sequence[Response]) -> bool:
-        return until is not None and until.enough([not_asked() if isinstance(r, list) else r for r in so_far(replies)])
+        return until is not None and until([not_asked() if isinstance(r, list) else r for r in so_far(replies)])
 
     asked = [prompt for own, _ in parts for prompt in own]
-    replies = yield asked, until and Until(is_enough, until.wave_size)
+    replies = yield asked, until and is_enough
     found = so_far(replies)
     several = {i: r for i, r in enumerate(found) if isinstance(r, list)}
     if several and is_enough(replies):

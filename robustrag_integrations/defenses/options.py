@@ -30,7 +30,6 @@ class VoteOptions(TypedDict, total=False):
     min_radius: int | None
     below: Below | None
     stop_when_decided: bool | None
-    wave_size: int | None
     allow_sole_source: bool | None
 
 

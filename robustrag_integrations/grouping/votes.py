@@ -23,8 +23,7 @@ from robustrag_integrations.grouping.passages import (
 Copies = Literal["report", "one_vote"]
 Below = Literal["abstain", "raise"]
 
-HASTE = ("stop_when_decided", "wave_size")  # fields that change no text
-_CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source", "group_by")
+_CHANGES_NO_ANSWER = ("stop_when_decided", "allow_sole_source", "group_by")
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,6 @@ class VoteRules:
     stop_when_decided: bool = setting(
         False, "consensus, voting: ask no longer than the answer, and its min_radius, can still change"
     )
-    wave_size: int | None = setting(
-        None, "with stop_when_decided: number of sources asked at once; all if not given", least=1
-    )
     allow_sole_source: bool = setting(
         False, "an answer that one source alone gives goes into other prompts, an agent's or a tool's, too"
     )
@@ -58,8 +54,6 @@ class VoteRules:
     def __post_init__(self) -> None:
         check_settings(self)
         _ = self.by  # checks it
-        if self.wave_size is not None and not self.stop_when_decided:
-            raise ValueError(f"wave_size={self.wave_size!r} requires stop_when_decided=True")
 
     @cached_property
     def by(self) -> GroupBy:

@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.answers.usage import Usage
@@ -66,17 +66,8 @@ BLANK = Response("", abstains=True, note="there is nothing to read, and the mode
 """The reply to a `blank` prompt that was left out."""
 
 
-@dataclass(frozen=True)
-class Until:
-    """A stopping rule: when the replies so far are enough, and how many prompts go out at once until they are."""
-
-    enough: Callable[[Sequence[Response]], bool]  # of one reply per prompt, `not_asked()` in place of missing ones
-    wave_size: int | None = None
-
-    def waves(self, count: int) -> list[slice]:
-        """Split this many prompts into waves."""
-        size = self.wave_size or count
-        return [slice(start, start + size) for start in range(0, count, size)] if count else []
+Until: TypeAlias = Callable[[Sequence[Response]], bool]
+"""True of replies, one per prompt, that are enough; `not_asked()` stands in place of missing ones."""
 
 
 def not_asked(*, cancelled: bool = False) -> Response:
@@ -122,22 +113,12 @@ class TextModel(Model, ABC):
         """`generate` without blocking the event loop; cancelling it cancels the calls."""
 
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate` until the replies are enough, `not_asked()` for the rest; a batch, as here, is a whole wave."""
-        replies = [not_asked()] * len(prompts)
-        for wave in until.waves(len(prompts)):
-            replies[wave] = self.generate(prompts[wave], role)
-            if until.enough(replies):
-                break
-        return replies
+        """`generate` until the replies are enough, `not_asked()` for the rest; a batch, as here, is asked whole."""
+        return self.generate(prompts, role)
 
     async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate_until` without blocking the event loop."""
-        replies = [not_asked()] * len(prompts)
-        for wave in until.waves(len(prompts)):
-            replies[wave] = await self.agenerate(prompts[wave], role)
-            if await asyncio.to_thread(until.enough, replies):
-                break
-        return replies
+        return await self.agenerate(prompts, role)
 
     @abstractmethod
     def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -21,7 +20,6 @@ from robustrag_integrations.models.caller import (
     TRANSIENT,
     CallLimits,
     await_within,
-    cancelled_after,
     is_busy,
     pause_before_try,
 )
@@ -34,7 +32,6 @@ Result = TypeVar("Result")
 
 _CANCELLING = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
 _MOST_LOOKS = 1000  # at the replies so far, each of which takes as long as there are prompts
-_SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds; then the next wave is sent, though replies are missing
 
 
 @dataclass(frozen=True)
@@ -135,11 +132,7 @@ class CalledModel(TextModel):
     async def _respond_all(
         self, ask: Callable[[Call], Awaitable[Any]] | None, prompts: Sequence[Prompt], role: Role, until: Until | None
     ) -> list[Response]:
-        """Make all calls concurrently; those that are not waited for are cancelled.
-
-        A wave is sent once the replies to the one before are in, or overdue: after three times as long as the fastest
-        reply took, since a few slow calls must not hold up the next ones.
-        """
+        """Make all calls concurrently; those that are not waited for are cancelled."""
         assert ask is not None  # noqa: S101 - one of the two is given
         count, calls = len(prompts), [_Tries() for _ in prompts]
         replies = list[Response | None]([None] * count)
@@ -189,35 +182,25 @@ class CalledModel(TextModel):
         at_once = (
             (self._limits.lowered(self._cap) or AT_ONCE) if until else count
         )  # the rule is asked before each further call
-        wave = (until and until.wave_size) or count
-        sent = due = unseen = 0
-        began = overdue = 0.0
+        sent = unseen = 0
         try:
             while True:
-                now = time.monotonic()
-                if due < count and (now >= overdue or not (tasks or sent < due)):
-                    due, began, overdue = min(due + wave, count), now, now + _LONGEST_WAVE
-                while sent < due and len(tasks) < at_once:
+                while sent < count and len(tasks) < at_once:
                     tasks.add(task := asyncio.ensure_future(respond(sent)))
                     task.add_done_callback(ended)
                     sent += 1
                 if not (tasks or done):
                     return so_far()
-                patience = overdue - now if due < count else None
-                with suppress(asyncio.TimeoutError):
-                    async with cancelled_after(patience):
-                        await woken.wait()
+                await woken.wait()
                 woken.clear()
                 for error in [*interrupts, *(task.exception() for task in done if not task.cancelled())]:
                     if error is not None:
                         raise error
-                if done:
-                    overdue = min(overdue, began + max(_SHORTEST_WAVE, 3 * (time.monotonic() - began)))
                 unseen += len(done)
                 done.clear()
                 if until and unseen > count // _MOST_LOOKS and None in replies:
                     unseen = 0
-                    if await in_thread(until.enough, so_far()):
+                    if await in_thread(until, so_far()):
                         return so_far()
         finally:
             stop()

@@ -22,7 +22,7 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.answers.telling import shown_names
 from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.models.base import BLANK, Response, TokenCodec, Until
+from robustrag_integrations.models.base import BLANK, Response, TokenCodec
 from robustrag_integrations.plans.requests import Ask, Emit, Steps
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
 from robustrag_integrations.replies.streams import RETRACTED
@@ -265,8 +265,7 @@ def ask_sources(
     replies: Sequence[Response] = ()
     if prompts:
         asked = tuple(replace(p, blank=True) if g.is_empty else p for p, g in zip(prompts, sources, strict=True))
-        until = Until(decided, rules.wave_size) if may_stop else None
-        replies = yield Ask(asked, "isolated", until=until)
+        replies = yield Ask(asked, "isolated", until=decided if may_stop else None)
     heard = heard_in(replies)
     if heard.spare < 0:
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(heard.responses) if r.text is None}

@@ -280,7 +280,7 @@ class SpendingBook:
             usages = {i: r.parts or (r.usage,) for i, r in asked.items()}
             calls = [usage for parts in usages.values() for usage in parts]
             self.asked += len(calls)
-            self._rounds += len(request.until.waves(len(usages))) if request.until is not None else 1
+            self._rounds += 1
             if request.role == "isolated":
                 for source, parts in usages.items():
                     self._sources.setdefault(source, []).extend(parts)

@@ -143,7 +143,6 @@ def test_nothing_of_a_document_its_name_or_the_model_reaches_the_terminal_as_a_c
         (["q", "--docs", ".", "--set", "alpha=0.5"], "alpha is for method='keyword'"),
         (["q", "--docs", ".", "--set", "max_new_tokens=9"], "how long a reply may be is said where the model"),
         (["q", "--docs", ".", "--method", "keyword", "--set", "stop_when_decided=true"], "needs what all sources say"),
-        (["q", "--docs", ".", "--set", "wave_size=3"], "requires stop_when_decided=True"),
         (
             ["q", "--docs", ".", "--min-radius", "1", "--method", "vanilla"],
             "min_radius does nothing for --method vanilla",

@@ -32,13 +32,11 @@ def told(client: Any, style: str) -> dict[str, Any]:
     return client.report
 
 
-@pytest.mark.parametrize("wave", [None, 4])
 @pytest.mark.parametrize("style", ["asked", "awaited", "streamed", "streamed asynchronously"])
 @pytest.mark.parametrize("kind", CLIENTS)
-def test_a_source_that_never_comes_to_an_end_is_not_waited_for(kind: str, style: str, wave: int | None) -> None:
+def test_a_source_that_never_comes_to_an_end_is_not_waited_for(kind: str, style: str) -> None:
     behaviour = on_sources(FAULTS["hang for ever"].whole, range(1))
-    rules = {**EARLY, "wave_size": wave}
-    with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url, rules=rules) as client:
+    with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url, rules=EARLY) as client:
         began = time.monotonic()
         report = told(client, style)
         assert time.monotonic() - began < LIMIT

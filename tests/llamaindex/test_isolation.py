@@ -71,9 +71,7 @@ def test_a_part_that_fails_costs_its_source_and_no_other() -> None:
 def test_parts_are_not_waited_for_once_the_answer_is_decided() -> None:
     llm = AsyncFactReader(window=WINDOW)
     nodes = nodes_of([*truthful(5), f"{EVIL} {' '.join(_DAYS)}"])
-    synthesizer = RobustRAGSynthesizer(
-        llm, votes=VoteRules(stop_when_decided=True, wave_size=1), calls=CallOptions(num_workers=1)
-    )
+    synthesizer = RobustRAGSynthesizer(llm, votes=VoteRules(stop_when_decided=True), calls=CallOptions(num_workers=1))
     answer = robust_answer(synthesizer.synthesize(QUESTION, nodes))
     assert (answer.text, answer.sources[-1].status) == ("Paris", "not_asked")
     assert answer.model_calls == len(llm.seen) < 8

@@ -31,8 +31,8 @@ def heard(replies: Sequence[Response]) -> int:
     return sum(reply.text is not None for reply in replies)
 
 
-def until(number: int, wave_size: int | None = None) -> Until:
-    return Until(lambda replies: heard(replies) >= number, wave_size)
+def until(number: int) -> Until:
+    return lambda replies: heard(replies) >= number
 
 
 def asked(model: CallableModel, style: str, rule: Until) -> list[Response]:
@@ -64,34 +64,18 @@ def test_a_slow_function_is_given_up_and_holds_no_place(style: str) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_the_next_wave_goes_out_only_if_the_last_was_not_enough(style: str) -> None:
+def test_further_calls_go_out_only_while_the_replies_are_not_enough(style: str) -> None:
     sent: list[str] = []
 
     def model(prompt: str) -> str:
         sent.append(prompt)
         return "said"
 
-    replies = asked(CallableModel(model), style, until(4, wave_size=2))
+    replies = asked(CallableModel(model, max_concurrency=1), style, until(4))
     assert sorted(sent) == [p.text for p in PROMPTS[:4]]
     assert [r.skipped_reason for r in replies] == [None] * 4 + ["not_asked"] * 2
     sent.clear()
-    assert heard(asked(CallableModel(model), style, until(7, wave_size=4))) == len(sent) == 6
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_a_wave_with_a_slow_call_does_not_hold_up_the_next(style: str) -> None:
-    go_on = threading.Event()
-
-    def slow(prompt: str) -> str:
-        if prompt == "prompt 1":
-            go_on.wait(20)
-        return "said"
-
-    began = time.monotonic()
-    replies = asked(CallableModel(slow), style, until(5, wave_size=3))
-    go_on.set()
-    assert time.monotonic() - began < 5
-    assert [r.skipped_reason for r in replies] == [None, "cancelled", *[None] * 4]
+    assert heard(asked(CallableModel(model), style, until(7))) == len(sent) == 6
 
 
 async def test_a_call_that_somebody_else_cancelled_costs_its_source_alone() -> None:

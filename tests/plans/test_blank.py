@@ -52,8 +52,8 @@ def test_prompts_that_are_one_batch_stay_together() -> None:
 
 def test_blank_sources_are_never_waited_for() -> None:
     asked = []
-    model = CallableModel(lambda prompt: asked.append(prompt) or "Rome")
-    made = MajorityVoting(model, group_by="passage", stop_when_decided=True, wave_size=2)
+    model = CallableModel(lambda prompt: asked.append(prompt) or "Rome", max_concurrency=2)
+    made = MajorityVoting(model, group_by="passage", stop_when_decided=True)
     answer = made.answer("Where?", [*BLANK, *["Rome."] * 8], choices=["Rome", "Oslo"])
     assert answer.text == "Rome"
     assert eventually(lambda: len(asked) == answer.model_calls)  # the answer does not wait for the last calls' threads

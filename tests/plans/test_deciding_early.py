@@ -44,7 +44,7 @@ def answered(
     if heard is not None:
         said = [r if i in heard else not_asked(cancelled=True) for i, r in enumerate(said)]
         assert request.until is not None
-        if not request.until.enough(said):
+        if not request.until(said):
             return None
     try:
         plan.send(said)

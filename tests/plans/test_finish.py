@@ -86,10 +86,10 @@ def test_warnings_settings_and_spending_come_by_themselves() -> None:
 
 
 def test_it_stops_early_and_says_so() -> None:
-    answer = asked(["paris"] * 7, stop_when_decided=True, wave_size=1)
+    answer = asked(["paris"] * 7, stop_when_decided=True)
     assert (answer.text, answer.evidence["decided_after"], answer.radius) == ("paris", 4, 0)
     assert any("decided after 4 of 7 sources" in warning for warning in answer.warnings)
-    further = asked(["paris"] * 7, stop_when_decided=True, wave_size=1, min_radius=1)
+    further = asked(["paris"] * 7, stop_when_decided=True, min_radius=1)
     assert (further.evidence["decided_after"], further.radius) == (5, 1)
 
 

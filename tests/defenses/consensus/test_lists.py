@@ -20,7 +20,7 @@ def ask(replies: Sequence[str], **settings: Any) -> RobustAnswer:
         return next(reply for i, reply in enumerate(replies) if f"passage {i}." in prompt)
 
     passages = [Passage(f"passage {i}.", origin=f"{i}.example") for i in range(len(replies))]
-    defense = ConsensusAggregation(CallableModel(model, samples=False), task="list", **settings)
+    defense = ConsensusAggregation(CallableModel(model, samples=False, max_concurrency=1), task="list", **settings)
     return defense.answer("Which towns lie on the Lenn?", passages)
 
 
@@ -85,7 +85,7 @@ def test_what_no_two_give_is_no_answer_and_people_are_told() -> None:
 
 
 def test_early_decisions_count_items_too() -> None:
-    early = ask(["Kelford"] * 6, stop_when_decided=True, wave_size=1)
+    early = ask(["Kelford"] * 6, stop_when_decided=True)
     assert (early.text, early.evidence["decided_after"]) == ("Kelford", 4)
 
 

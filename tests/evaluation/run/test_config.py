@@ -32,7 +32,6 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
         ({"methods": [{"name": "keyword", "eta": 1}]}, "methods: eta: unknown key"),
         ({"methods": [{"name": "voting", "passages_per_source": 0}]}, "passages_per_source=0 must be a whole number"),
         ({"methods": [{"name": "voting", "copies": "two"}]}, "must be 'report' or 'one_vote'"),
-        ({"methods": [{"name": "voting", "wave_size": 2}]}, "wave_size"),
         ({"methods": [{"name": "keyword", "stop_when_decided": True}]}, "needs what all sources say"),
         ({"methods": [{"name": "vanilla", "exemplars": 5}]}, "exemplars=5 must be true, false or a number"),
         ({"methods": []}, "methods: is an empty list"),
