@@ -12,7 +12,7 @@ from typing import Any
 
 from robustrag_integrations.evaluation.score.intervals import Interval, bootstrap_mean
 from robustrag_integrations.evaluation.score.rows import AttackSpec, Row, attack_of_row
-from robustrag_integrations.evaluation.show.tables import Table, in_digits, with_ends
+from robustrag_integrations.evaluation.show.tables import Table, with_ends
 
 _TESTS = (
     "Paired by question. alone: questions of which it holds for that setup and not for the other. difference: in "
@@ -115,13 +115,19 @@ _COMPARED: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
     ("setup", lambda c: c.setup),
     ("against", lambda c: c.against),
     ("n", lambda c: str(c.n)),
-    ("alone", lambda c: in_digits(c.alone, 0)),
-    ("other alone", lambda c: in_digits(c.other_alone, 0)),
+    ("alone", lambda c: _count(c.alone)),
+    ("other alone", lambda c: _count(c.other_alone)),
     ("difference", lambda c: with_ends(c.difference, 100)),
     ("p", lambda c: _p(c.p)),
     ("p (Holm)", lambda c: _p(c.p_holm)),
 )
 
 
+def _count(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
 def _p(value: float | None) -> str:
-    return "<0.0001" if value is not None and value < 0.0001 else in_digits(value, 4 if value and value < 0.01 else 3)
+    if value is None:
+        return "-"
+    return "<0.0001" if value < 0.0001 else f"{value:.{4 if value < 0.01 else 3}f}"

@@ -34,7 +34,7 @@ exit codes: 0 done, 1 failure or failed questions, 2 wrong usage, 130 interrupte
 """
 
 
-BASIC = frozenset({"data", "method", "corruption_size", "attack", "model", "limit", "output", "full"})
+BASIC = frozenset({"data", "method", "corruption_size", "attack", "model", "limit", "output", "json"})
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     }
     config = with_set(config, args)
     done = run_evaluation(args, config, args.output)
-    report(done, as_json=args.json, full=args.full)
+    report(done, as_json=args.json)
     made = [found for row in done.rows for found in row.get("certificates") or ()]
     reasons = [found["stopped"] for found in made if not found["certified"] and found["stopped"]]
     for reason in dict.fromkeys(reasons):

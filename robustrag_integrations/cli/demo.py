@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
         f"Model:            {printable(model.description, 100)}",
         *(f"{a.name.capitalize() + ':':17} {printable(a.planted[-1], 160)}" for a in attacks if a.planted),
         "",
-        _matrix(outcomes).as_text(terminal_width()),
+        _matrix(outcomes).as_text(terminal_width() or 1000),
         "",
         *(textwrap.fill(printable(s, 600), terminal_width() or 120) for s in told),
         "",
@@ -232,7 +232,7 @@ def _matrix(outcomes: Sequence[Outcome]) -> Table:
     for outcome in outcomes:
         rows.setdefault(outcome.attack, [outcome.attack]).append(outcome.verdict)
     defenses = dict.fromkeys(_people_say(o.method) for o in outcomes)
-    return Table("", ("attack", *defenses), list(rows.values()))
+    return Table("", ("attack", *defenses), list(rows.values()), keys=1 + len(defenses))
 
 
 def plantings_on(

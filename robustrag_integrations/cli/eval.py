@@ -66,7 +66,7 @@ attacks: {textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_
 The cache of model calls holds responses in plain text; only its owner can read it.
 """
 BASIC = frozenset(
-    {"config", "data", "models", "base_url", "methods", "attacks", "certify", "limit", "set", "output", "full"}
+    {"config", "data", "models", "base_url", "methods", "attacks", "certify", "limit", "set", "output", "json"}
 )
 
 
@@ -114,8 +114,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_shown(parser: argparse.ArgumentParser) -> None:
     """Add what is printed."""
-    parser.add_argument("--full", action="store_true", help="print all columns too: 95%% intervals, costs")
-    parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
+    about = "print the summary as data, with 95%% intervals and costs"
+    parser.add_argument("--json", action="store_true", help=about)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_ANSWERED
     output = args.output or f"{Path(args.config).stem if args.config else 'eval'}.jsonl"
     done = run_evaluation(args, mapping, output)
-    report(done, as_json=args.json, full=args.full)
+    report(done, as_json=args.json)
     complain(f"{output} holds {count_of(len(done.rows), 'row')}, {done.made} of them new")
     return exit_code(done)
 
@@ -246,29 +246,20 @@ class _Bar:
             self._bar.close()
 
 
-def report(done: Finished, *, as_json: bool, full: bool) -> None:
-    """Write to standard output what came out: sentences, the main table, what weakens it, and with `full` the rest."""
+def report(done: Finished, *, as_json: bool) -> None:
+    """Write to standard output what came out: sentences, tables, and what weakens them."""
     from robustrag_integrations.evaluation.score.summary import summarise
     from robustrag_integrations.evaluation.show.sentences import outcome_in_words
-    from robustrag_integrations.evaluation.show.tables import (
-        WIDTH,
-        main_tables,
-        remarks,
-        summary_table,
-    )
+    from robustrag_integrations.evaluation.show.tables import WIDTH, main_tables, remarks
 
     lines = summarise(done.rows)
     if as_json:
-        show_json({"schema": "robustrag/eval-summary/2", "lines": [asdict(line) for line in lines]})
+        show_json({"schema": "robustrag/eval-summary/3", "lines": [asdict(line) for line in lines]})
         return
     width = terminal_width() or WIDTH
-    notes = remarks(lines)
-    if not full:
-        notes.append("All columns, with intervals and costs: the same command with --full.")
-    tables = [table.as_wrapped_text(width) for table in main_tables(lines)]
-    if full:
-        tables.append(summary_table(lines).as_text(terminal_width()))
-    print("\n\n".join([_in_lines(outcome_in_words(lines), width), *tables, _in_lines(notes, width)]).rstrip())
+    tables = [table.as_text(width) for table in main_tables(lines)]
+    said, notes = _in_lines(outcome_in_words(lines), width), _in_lines(remarks(lines), width)
+    print("\n\n".join([said, *tables, notes]).rstrip())
 
 
 def _in_lines(texts: Sequence[str], width: int) -> str:

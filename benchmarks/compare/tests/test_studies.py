@@ -12,7 +12,7 @@ from robustrag_integrations.evaluation.run.config import ConfigError, load_confi
 from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.run.runner import evaluate
 from robustrag_integrations.evaluation.score.summary import Line, summarise
-from robustrag_integrations.evaluation.show.tables import summary_table
+from robustrag_integrations.evaluation.show.tables import main_tables
 from tests.evaluation.worlds import LIGHT, write_long, write_questions
 from tests.needs import ROOT
 
@@ -37,7 +37,7 @@ def test_every_study_runs_to_its_end_with_the_bundled_reader(name, tmp_path, cac
     engine = LocalEngine(cache)
     done = evaluate(config, output=str(tmp_path / "run.jsonl"), engine=engine)
     assert [r["error"] for r in done.rows if r["error"]] == []
-    assert "setup" in summary_table(summarise(done.rows)).as_text()
+    assert main_tables(summarise(done.rows))
 
 
 def _lines(name, tmp_path, **more) -> dict[tuple[str, str, str], Line]:

@@ -38,19 +38,16 @@ class Interval:
 EMPTY = Interval(None, None, None, 0)
 
 
-def bootstrap_mean(values: Sequence[float], *, limits: tuple[float, float] | None = None) -> Interval:
+def bootstrap_mean(values: Sequence[float], limits: tuple[float, float] = RATE) -> Interval:
     """The mean of a sample with its confidence interval; the same values in the same order give the same one.
 
     For n equal values v within limits (the lowest and highest value there can be): a value other than v has a
-    probability of at most 1 - 0.025^(1/n), and the mean lies accordingly between the limits. Without limits there is
-    no interval for equal values.
+    probability of at most 1 - 0.025^(1/n), and the mean lies accordingly between the limits.
     """
     if not values:
         return EMPTY
     count, first = len(values), values[0]
     if min(values) == max(values):
-        if limits is None:
-            return Interval(first, None, None, count)
         rest = 1 - ((1 - LEVEL) / 2) ** (1 / count)
         low, high = (first + rest * (limit - first) for limit in limits)
         return Interval(first, low, high, count)

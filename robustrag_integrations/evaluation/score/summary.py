@@ -57,7 +57,6 @@ class Line:
         asr: share of answers that hold the attacker's, also without an attack; `both`: and a right one; `asr_held`:
             with a radius of at least 1, or decided by trusted sources; `asr_sole`: how many rest on a sole source.
         told: share of abstentions that tell the right answer; `found`: share of several right answers that are found.
-        radius: the mean radius of the right answers (of long ones: of those that do not abstain).
         held: share of answers that are right with a radius of at least 1, 2 and 3, and `held_wrong` wrong with one of
             at least 1, or decided by trusted sources: what `min_radius=1` leaves.
         certified: one entry per attacker that was certified against; clean rows only.
@@ -92,9 +91,6 @@ class Line:
     abstention: Interval
     told: Interval
     found: Interval
-    radius: Interval
-    radius_wrong: Interval
-    radius_abstained: Interval
     held: tuple[Interval, ...]
     held_wrong: Interval
     certified: tuple[CertifiedScore, ...]
@@ -142,13 +138,10 @@ def _line(rows: Sequence[Row]) -> Line:
     }
     hijacked = [row["answer"] for row in done if row["scores"]["hijacked"]]
     told_of = sum(row["scores"]["hijacked"] is not None for row in done)
-    radii: dict[str, list[int]] = {"right": [], "wrong": [], "abstained": []}
-    withstood: dict[str, list[float]] = {kind: [] for kind in radii}
-    for row in done:
-        right = row["scores"]["correct"] == 1 and not long
-        kind = "right" if right else "abstained" if row["scores"]["abstained"] else "right" if long else "wrong"
-        radii[kind].append(row["answer"]["radius"])
-        withstood[kind].append(_withstands(row["answer"]))
+    right = [_withstands(row["answer"]) for row in done if row["scores"]["correct"] == 1]
+    wrong = [
+        _withstands(row["answer"]) for row in done if row["scores"]["correct"] != 1 and not row["scores"]["abstained"]
+    ]
     return Line(
         **{name: first[name] for name in ("dataset", "task", "model", "setup", "method", "settings")},
         top_k=first.get("top_k"),
@@ -167,11 +160,8 @@ def _line(rows: Sequence[Row]) -> Line:
         abstention=_rate(scores["abstained"]),
         told=EMPTY if long else _rate(map(bool, scores["told"])),
         found=_rate(scores["found"]),
-        radius=bootstrap_mean(radii["right"]),
-        radius_wrong=bootstrap_mean(radii["wrong"]),
-        radius_abstained=bootstrap_mean(radii["abstained"]),
-        held=() if long else tuple(_held(withstood["right"], len(done), least) for least in (1, 2, 3)),
-        held_wrong=EMPTY if long else _held(withstood["wrong"], len(done)),
+        held=() if long else tuple(_held(right, len(done), least) for least in (1, 2, 3)),
+        held_wrong=EMPTY if long else _held(wrong, len(done)),
         certified=_certified(done, SCORE if long else RATE),
         expected=expected_accuracy(rows) if attack.name == "none" else {},
         model_calls=_mean(row["cost"].get("model_calls") for row in done),
@@ -227,7 +217,7 @@ def expected_accuracy(rows: Sequence[Row]) -> dict[int, Interval]:
 
 
 def _rate(values: Iterable[float | bool | None]) -> Interval:
-    return bootstrap_mean([float(v) for v in _known(values)], limits=RATE)
+    return bootstrap_mean([float(v) for v in _known(values)])
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -33,7 +33,7 @@ from robustrag_integrations.evaluation.run.journal import private
 from robustrag_integrations.evaluation.score.rows import Row, Run, attack_of_row
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.sentences import outcome_in_words
-from robustrag_integrations.evaluation.show.tables import Table, main_tables, remarks, summary_table
+from robustrag_integrations.evaluation.show.tables import Table, main_tables, remarks
 
 BYTES = 40_000_000  # of the rows; later ones are left out, and the page says so
 GOOD_ENOUGH = 0.5  # the share of the full score from which an answer is listed as right
@@ -110,7 +110,6 @@ def report_page(run: Run) -> str:
         *(h("p", one_line(sentence, 1000), cls="said") for sentence in outcome_in_words(lines)),
         *(part for found in main_tables(lines) for part in _table(found)),
         *(h("p", one_line(text, 600), cls="note") for text in remarks(lines)),
-        h("details", h("summary", "All columns"), *(_table(summary_table(lines)) if lines else ())),
         h("h3", "Question by question"),
         *_questions(run.rows),
         *_remains(run),

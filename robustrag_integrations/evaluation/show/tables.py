@@ -1,17 +1,14 @@
-"""The lines of a summary as tables: nine columns for everybody, all columns for those who ask.
-
-Names come from data and are hostile.
-"""
+"""The lines of a summary as tables of nine columns. Names come from data and are hostile."""
 
 from __future__ import annotations
 
 import itertools
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from robustrag_integrations._util.display import decimals, printable, table
+from robustrag_integrations._util.display import decimals, printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.evaluation.score.intervals import EMPTY, Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
@@ -33,24 +30,11 @@ LEGEND: Mapping[str, str] = {
 _BUNDLED = "bundled: a small reader that ships to try things out; its shares say nothing about other models (--model)"
 WIDTH = 120  # characters of the main table, if nothing is known of the terminal
 
-_FULL_LEGEND = {
-    "cacc": "cacc k': certified against k' corrupted passages among the retrieved",
-    "told": "told: abstentions that name the right answer among three with most votes at most",
-    "right r>=1": "r>=1: decided by trusted sources or a radius of at least 1, all that min_radius=1 leaves",
-    "radius": "radius: mean over right answers / wrong / abstentions",
-    "ecacc": "ecacc k': expected certified accuracy, the share that is right with a radius of at least k' (95% "
-    "Clopper-Pearson). While any k' sources of each retrieval are replaced, at least this share of such questions "
-    "is right, also if the model samples. It is no certificate of any single answer.",
-}
-_INTERVALS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
-_LONGEST_CELL = 48
 _BETWEEN = 2  # columns
 _NARROWEST = 8  # a column of names
 _SHARES = ("right", "abstains", "attacker's", "attacker's r>=1", *(f"right r>={r}" for r in (1, 2, 3)))
 _MODES = {"injection": "injected", "modification": "modified"}
 MOST_WARNINGS = 8  # kinds of warnings below a table
-
-_Column = tuple[str, Callable[[Line], str]]
 
 
 @dataclass(frozen=True)
@@ -63,24 +47,7 @@ class Table:
     keys: int = 1
     notes: Sequence[str] = ()
 
-    def as_text(self, width: int | None = None) -> str:
-        """The table for a terminal of this width, with columns that do not fit below their rows' names; None: any."""
-        columns = list(zip(self.header, *self.rows, strict=True))
-        widths = [max(len(printable(cell, _LONGEST_CELL)) for cell in column) + _BETWEEN for column in columns]
-        keys = range(min(self.keys, len(columns)))
-        parts: list[list[int]] = [[]]
-        for i in range(len(keys), len(columns)):
-            taken = sum(widths[j] for j in (*keys, *parts[-1], i)) - _BETWEEN
-            if width is not None and parts[-1] and taken > width:
-                parts.append([])
-            parts[-1].append(i)
-        shown = [printable(self.title, 200)] if self.title else []
-        for part in parts if columns else ():
-            header, *rows = zip(*(columns[i] for i in (*keys, *part)), strict=True)
-            shown.append(table(header, rows, limits=(_LONGEST_CELL,) * len(header)))
-        return "\n\n".join([*shown, *(["\n".join(printable(note, 500) for note in self.notes)] if self.notes else [])])
-
-    def as_wrapped_text(self, width: int) -> str:
+    def as_text(self, width: int = 10_000) -> str:
         """The table for a terminal: its header, and names that are too long, are broken into lines; nothing is cut."""
         cells = [[printable(cell, 300) for cell in row] for row in (self.header, *self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells[1:], strict=True)]
@@ -91,9 +58,8 @@ class Table:
         header, *rows = (_broken(row, widths) for row in cells)
         lines = [*header, _joined(["-" * w for w in widths], widths), *itertools.chain.from_iterable(rows)]
         notes = [textwrap.fill(printable(note, 600), width, subsequent_indent="  ") for note in self.notes]
-        return "\n".join(
-            [textwrap.fill(printable(self.title, 400), width), "", *lines, *(["", *notes] if notes else [])]
-        )
+        parts = (textwrap.fill(printable(self.title, 400), width), "\n".join(lines), "\n".join(notes))
+        return "\n\n".join(filter(None, parts))
 
 
 def _broken(row: Sequence[str], widths: Sequence[int]) -> list[str]:
@@ -178,9 +144,7 @@ def _proved(block: Block) -> list[Table]:
     attackers = sorted({(c.attack, c.corruption_size) for line in block for c in line.certified})
     if not attackers:
         return []
-    columns = [_certified_column(*attacker, block) for attacker in attackers]
-    certified = [line for line in block if line.certified]
-    rows = [(setup_in_words(line), *(show(line) for _, show in columns)) for line in certified]
+    rows = [(setup_in_words(line), *(_tau(line, each) for each in attackers)) for line in block if line.certified]
     header = ("method", *(f"{size} {_MODES.get(mode, mode)}" for mode, size in attackers))
     what = "the judge's score" if block[0].task == "long_form" else "the share that is right"
     note = (
@@ -190,72 +154,9 @@ def _proved(block: Block) -> list[Table]:
     return [Table("Certified: the mean tau, of 100", header, rows, 1, [note])]
 
 
-def summary_table(lines: Sequence[Line]) -> Table:
-    """All columns of the lines; rates in percent with their 95% intervals.
-
-    Columns that are equal on all lines (data set, model) are its title. Empty columns are left out.
-    """
-    if not lines:
-        return Table("There are no rows.", (), ())
-    names, columns = _columns(lines)
-    cells = [[show(line) for _, show in columns] for line in lines]
-    used = [i for i in range(len(columns)) if any(row[i] != "-" for row in cells)]
-    header = [columns[i][0] for i in used]
-    shared = [(name, {show(line) for line in lines}) for name, show in names]
-    title = ", ".join(f"{name}: {printable(said.pop(), 100)}" for name, said in shared if len(said) == 1)
-    legend = [text for start, text in _FULL_LEGEND.items() if any(name.startswith(start) for name in header)]
-    notes = [*legend, _INTERVALS]
-    return Table(title, header, [[row[i] for i in used] for row in cells], header.index("n"), notes)
-
-
-def _columns(lines: Sequence[Line]) -> tuple[list[_Column], list[_Column]]:
-    """The columns that identify a line's rows, and those of the table."""
-    names: list[_Column] = [
-        ("data", lambda line: f"{line.dataset} ({line.task})"),
-        ("model", lambda line: line.model),
-        ("top k", lambda line: "-" if line.top_k is None else str(line.top_k)),
-    ]
-    if any(line.metric not in (None, METRIC_OF_TASK.get(line.task)) for line in lines):
-        names.append(("metric", lambda line: line.metric or "-"))
-    attackers = sorted({(c.attack, c.corruption_size) for line in lines for c in line.certified})
-    return names, [
-        *((name, show) for name, show in names if len({show(line) for line in lines}) > 1),
-        ("setup", lambda line: line.setup),
-        ("attack", lambda line: str(line.attack)),
-        ("n", lambda line: str(line.n)),
-        ("failed", lambda line: str(line.failed) if line.failed else "-"),
-        ("bacc", lambda line: with_ends(line.accuracy, 100) if line.clean else "-"),
-        ("racc", lambda line: "-" if line.clean else with_ends(line.accuracy, 100)),
-        ("bllmj", lambda line: with_ends(line.judge, 1) if line.clean else "-"),
-        ("rllmj", lambda line: "-" if line.clean else with_ends(line.judge, 1)),
-        ("asr", lambda line: with_ends(line.asr, 100)),
-        ("both", lambda line: with_ends(line.both, 100)),
-        ("abstained", lambda line: with_ends(line.abstention, 100)),
-        ("told", lambda line: with_ends(line.told, 100) if line.told.mean else "-"),
-        ("all found", lambda line: with_ends(line.found, 100)),
-        *(_certified_column(*attacker, lines) for attacker in attackers),
-        *(_expected_column(size) for size in sorted({size for line in lines for size in line.expected})),
-        ("right r>=1", lambda line: with_ends(line.held[0] if line.held else EMPTY, 100)),
-        ("wrong r>=1", lambda line: with_ends(line.held_wrong, 100)),
-        ("radius", _radius),
-        ("calls", lambda line: in_digits(line.model_calls, 1)),
-        ("tokens in", lambda line: in_digits(line.prompt_tokens, 0)),
-        ("out", lambda line: in_digits(line.completion_tokens, 0)),
-        ("seconds", lambda line: in_digits(line.seconds, 2)),
-    ]
-
-
-def _certified_column(attack: str, size: int, lines: Sequence[Line]) -> _Column:
-    def show(line: Line) -> str:
-        found = [c.score for c in line.certified if (c.attack, c.corruption_size) == (attack, size)]
-        return with_ends(found[0], 1 if line.task == "long_form" else 100) if found else "-"
-
-    name = "cllmj" if all(line.task == "long_form" for line in lines) else "cacc"
-    return f"{name} k'={size}{' mod.' if attack == 'modification' else ''}", show
-
-
-def _expected_column(size: int) -> _Column:
-    return f"ecacc k'={size}", lambda line: with_ends(line.expected[size], 100) if size in line.expected else "-"
+def _tau(line: Line, attacker: tuple[str, int]) -> str:
+    found = [c.score for c in line.certified if (c.attack, c.corruption_size) == attacker]
+    return with_ends(found[0], 1 if line.task == "long_form" else 100) if found else "-"
 
 
 def remarks(lines: Sequence[Line]) -> list[str]:
@@ -300,17 +201,3 @@ def with_ends(interval: Interval, scale: int) -> str:
     if interval.low is None or interval.high is None:
         return mean
     return f"{mean} [{decimals(interval.low, 0, scale)}, {decimals(interval.high, 0, scale)}]"
-
-
-def in_digits(value: float | None, digits: int) -> str:
-    """A number; "-" for none."""
-    return "-" if value is None else decimals(value, digits)
-
-
-def _radius(line: Line) -> str:
-    """Its mean over the right answers, the wrong ones and the abstentions; 0 for a method without one."""
-    means = [found.mean for found in (line.radius, line.radius_wrong, line.radius_abstained)]
-    known = [mean for mean in means if mean is not None]
-    if not any(known):
-        return "0" if known else "-"
-    return " / ".join("-" if mean is None else decimals(mean, 2) for mean in means)

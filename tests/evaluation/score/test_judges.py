@@ -26,7 +26,7 @@ def run(tmp_path, monkeypatch, capsys):
     Path(BOTH).write_text(json.dumps({"methods": ["vanilla", "keyword"]}), encoding="utf-8")
 
     def call(*arguments: str, model: str = LIGHT):
-        base = ["--data", data, "--model", model, "--set", "top_k=6", "--attack", "pia", "--full", "--certify", "1"]
+        base = ["--data", data, "--model", model, "--set", "top_k=6", "--attack", "pia", "--certify", "1"]
         code = main(["eval", *base, *arguments, "--output", "run.jsonl"])
         said = capsys.readouterr()
         rows = [json.loads(line) for line in Path("run.jsonl").read_text().splitlines()[1:]]
@@ -35,7 +35,7 @@ def run(tmp_path, monkeypatch, capsys):
     return call
 
 
-def test_all_three_scores_of_a_judge_are_in_rows_and_table(run) -> None:
+def test_all_three_scores_of_a_judge_are_in_rows_and_tables(run) -> None:
     code, out, _, rows = run("--set", f"judge={GRADER}", BOTH)
     assert code == 0
     assert [(r["setup"], r["attack"]["name"], r["scores"]["judge"]) for r in rows] == [
@@ -47,8 +47,10 @@ def test_all_three_scores_of_a_judge_are_in_rows_and_table(run) -> None:
     assert not any(r["scores"]["unreadable"] for r in rows)
     [certificate] = rows[2]["certificates"]
     assert certificate["metric"].startswith("LLM judge")
-    for column in ("bllmj", "rllmj", "cllmj k'=1"):
-        assert column in out
+    assert "at least this is the judge's score" in out
+    shown = [line.split() for line in out.splitlines()]
+    assert ["plain", "RAG", "pia", "10"] in [words[:4] for words in shown]
+    assert ["keyword", "pia", "80"] in [words[:3] for words in shown]
 
 
 def test_a_judge_that_cannot_be_asked_fails_its_rows_and_another_one_makes_rows_of_its_own(run) -> None:

@@ -1,4 +1,4 @@
-"""The table shows every number with its interval, fits narrow terminals, and does not carry out what data says."""
+"""The table explains itself, fits narrow terminals, and does not carry out what data says."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.tables import WIDTH, main_tables, remarks, summary_table
+from robustrag_integrations.evaluation.show.tables import WIDTH, main_tables, remarks
 from tests.evaluation.rows import PIA, certificate, failed, row
-
-
-def shown(rows: list[dict[str, object]], width: int | None = None) -> str:
-    return summary_table(summarise(rows)).as_text(width)
 
 
 def told(rows: list[dict[str, Any]]) -> str:
@@ -20,7 +16,7 @@ def told(rows: list[dict[str, Any]]) -> str:
 
 
 def main(rows: list[dict[str, Any]], width: int = WIDTH) -> list[str]:
-    return [table.as_wrapped_text(width) for table in main_tables(summarise(rows))]
+    return [table.as_text(width) for table in main_tables(summarise(rows))]
 
 
 def test_the_main_table_has_nine_columns_and_its_legend_explains_each() -> None:
@@ -76,21 +72,6 @@ def test_each_data_set_has_a_table_and_what_was_certified_another_one() -> None:
     assert "attacker's" not in short  # nobody attacked
     assert nothing.startswith("Percent of 0 questions: x")
     assert nothing.splitlines()[2].split() == ["method", "attack"]
-
-
-def test_the_table_shows_rates_in_percent_with_their_intervals() -> None:
-    rows = [row(i, scores={"correct": float(i < 5)}, certificates=[certificate(1.0)]) for i in range(10)]
-    rows += [row(i, attack=PIA, scores={"hijacked": True, "both": True}) for i in range(10)]
-    text = shown(rows)
-    assert text.startswith("data: demo (short_answer), model: bundled, top k: 10\n")
-    header = next(line for line in text.splitlines() if line.startswith("setup"))
-    names = "setup attack n bacc racc asr both abstained cacc k'=1 right r>=1 wrong r>=1 radius"
-    assert header.split() == [*names.split(), "calls", "tokens", "in", "out", "seconds"]
-    clean, attacked = [line for line in text.splitlines() if line.startswith("keyword")]
-    assert "50.0 [20, 80]" in clean
-    assert "100.0 [69, 100]" in attacked
-    assert "2.00 / 2.00 / -" in clean
-    assert "radius: mean over right answers / wrong / abstentions" in text
 
 
 def test_failures_and_undecided_certificates_are_told() -> None:

@@ -11,7 +11,7 @@ from robustrag_integrations.evaluation.run.journal import Journal, JournalError
 from robustrag_integrations.evaluation.run.runner import known_rows
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA
 from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.tables import summary_table
+from robustrag_integrations.evaluation.show.tables import main_tables, remarks
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, text
 from tests.fuzz.source import Source, Target, scratch
@@ -86,7 +86,8 @@ def stored_rows(source: Source) -> None:
         assert_short_and_harmless(str(refused))
         return
     assert raw.startswith(path.read_bytes())
-    assert_harmless_on_a_terminal(summary_table(summarise(known.values())).as_text())
+    lines = summarise(known.values())
+    assert_harmless_on_a_terminal("\n".join([*(table.as_text() for table in main_tables(lines)), *remarks(lines)]))
 
 
 TARGETS = (Target("questions", questions, 8), Target("stored-rows", stored_rows, 8))
