@@ -9,10 +9,16 @@ import argparse
 import importlib
 import io
 import os
+import platform
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
+from importlib import metadata
+from typing import Any
+
+from packaging.requirements import Requirement
 
 from robustrag_integrations import __version__
 from robustrag_integrations._util.errors import RobustRAGError
@@ -30,7 +36,6 @@ COMMANDS = {
     "certify": "the score that no attacker can get below, for a data set",
     "eval": "the paper's evaluation on your data and model: attacks, certificates, tables",
     "report": "a run as one page to read and to share",
-    "doctor": "what is installed, what is missing, how this machine computes: attach it to bug reports",
 }
 """The commands, each a module of this package with `DESCRIPTION`, `EPILOG`, `add(parser)` and `run(args)`.
 
@@ -61,18 +66,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         args, unknown = parser.parse_known_args(words)
         if unknown:
             args.parser.error(mistake(args.parser, words, unknown))
-    except SystemExit as done:  # argparse has printed the error or the help
-        return done.code if isinstance(done.code, int) else EXIT_USAGE
-    except ImportError as error:
-        complain(f"error: {error}")
-        return EXIT_FAILURE
-    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             code: int = args.run(args)
         sys.stdout.flush()
+    except SystemExit as done:  # argparse has printed the error or the help
+        return done.code if isinstance(done.code, int) else EXIT_USAGE
     except UsageError as error:
-        complain(f"error: {error}", f"try: robustrag {args.command} --help")
+        complain(f"error: {error}", f"try: robustrag {typed} --help")
         return EXIT_USAGE
     except (RobustRAGError, ImportError) as error:
         complain(f"error: {error}")
@@ -93,7 +94,7 @@ def command_parser(only: str | None = None) -> argparse.ArgumentParser:
     raw = partial(argparse.RawDescriptionHelpFormatter, max_help_position=28)
     about = "Retrieval-augmented generation that a few planted documents cannot take over."
     parser = Parser(prog="robustrag", description=about, epilog=_EPILOG, formatter_class=raw)
-    parser.add_argument("--version", action="version", version=f"robustrag {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="what is installed: attach it to bug reports")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, about in COMMANDS.items():
         command = commands.add_parser(name, help=about, formatter_class=raw)
@@ -106,3 +107,15 @@ def command_parser(only: str | None = None) -> argparse.ArgumentParser:
             command.set_defaults(run=module.run, parser=command)
             module.add(command)
     return parser
+
+
+class _Version(argparse.Action):
+    """Prints the versions of this program, of Python, and of the packages here that an extra may need."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *args: Any) -> None:
+        found = [f"robustrag {__version__}, Python {platform.python_version()}, {platform.platform()}"]
+        for name in sorted({Requirement(text).name for text in metadata.requires("robustrag-integrations") or ()}):
+            with suppress(metadata.PackageNotFoundError):
+                found.append(f"{name} {metadata.version(name)}")
+        print("\n".join(found))
+        parser.exit()

@@ -6,11 +6,12 @@ import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from robustrag_integrations import models
+from robustrag_integrations import __version__, models
 from robustrag_integrations.cli import COMMANDS
 from robustrag_integrations.cli import ask as ask_command
 from tests.helpers.openai_server import LoopbackServer
@@ -66,6 +67,12 @@ def test_help_is_short_and_help_all_shows_every_option(command, name: str, monke
         assert 20 <= len(short.splitlines()) <= 32
         assert "--per-source" in everything
         assert "--per-source" not in short
+
+
+def test_the_version_says_what_is_installed(command) -> None:
+    said = command("--version").out.splitlines()
+    assert said[0].startswith(f"robustrag {__version__}, Python 3.")
+    assert f"numpy {metadata.version('numpy')}" in said
 
 
 def test_an_interrupt_ends_without_a_stack_trace(command, docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
