@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import certification, exactness, inference, keyword, orchestration, real, startup
+from benchmarks import certification, exactness, inference, keyword, orchestration, real, startup, trusted
 from benchmarks.arguments import count, make_folder
 from benchmarks.inference import Bench
 from benchmarks.results import Ratio, as_table
@@ -31,6 +31,7 @@ PARTS: dict[str, Callable[[Bench], Iterable[Ratio]]] = {
     "exactness": exactness.ratios,
     "certification": certification.ratios,
     "orchestration": orchestration.ratios,
+    "trusted": trusted.ratios,
     "startup": startup.ratios,
     "real": real.ratios,
 }
@@ -40,6 +41,7 @@ ABOUT = {
     "exactness": "benign rows that an attacker's passage moves: none",
     "certification": "certificates in trees and packs (slow)",
     "orchestration": "what the core, LangChain and LlamaIndex add to a model that answers at once",
+    "trusted": "trusted answers beside the stock chain and engine; --model FOLDER: on a real model",
     "startup": "imports and first answers of fresh processes",
     "real": "all goals on a real model; with --model FOLDER, and not without it",
 }

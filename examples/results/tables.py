@@ -23,7 +23,6 @@ import numpy as np
 
 from robustrag_integrations.answers.answer import ANSWERING
 from robustrag_integrations.certification.metrics import contains_answer
-from robustrag_integrations.evaluation.data.datasets import read_rows
 from robustrag_integrations.evaluation.score.rows import Row, read_run
 
 HERE = Path(__file__).parent
@@ -31,7 +30,6 @@ ROOT = HERE.parents[1]
 PAGES = ("README.md", "docs/internals/real-models.md")
 ROWS, REPLIES = HERE / "rows.csv.gz", HERE / "replies.csv.gz"
 TRUST, SILENCE = HERE / "trust.csv.gz", HERE / "silence.csv.gz"
-KINDS = {r.value["id"]: r.value["kind"] for r in read_rows(str(HERE.parent / "handbook" / "questions.jsonl"))}  # type: ignore[union-attr]
 PLAIN, OURS = "vanilla", "consensus"
 NAMES = {
     PLAIN: "plain RAG",
@@ -45,12 +43,11 @@ NAMES = {
 ATTACKS = {"pia": "injection", "poison": "poison"}
 MODELS = ("qwen-0.5b", "qwen-1.5b")
 BARE = (PLAIN, "vanilla-letters")  # without a radius
-CAUSES = ("told beside other answers", "said by a source that is outvoted or alone", "said by no source alone")
 DRAWS = 2_000  # of questions, for an interval
 
 
 class Kept(NamedTuple):
-    """One answer; `said` is the number of sources that give a right answer when they are asked alone."""
+    """One answer."""
 
     run: str
     model: str
@@ -61,26 +58,21 @@ class Kept(NamedTuple):
     rank: str
     planted: int
     question: str
-    kind: str
     right: int
     hijacked: int
     told: int
     abstained: int
     radius: int
-    said: int | None
 
     @classmethod
     def of(cls, run: str, row: Row) -> "Kept":
         """An answer of an evaluation."""
         scores, answer, attack = row["scores"], row["answer"], row["attack"]
-        held = [contains_answer(reply, row["answers"]) > 0 for reply, *_ in _replies(row)]
         model, _, settings = row["model"].partition(" (")
         about = (run, model.rpartition("/")[2], settings.partition("dtype=")[2].split(",")[0].strip(")"), row["task"])
         place = (attack["name"], attack["rank"] if attack["corruption_size"] else "", attack["corruption_size"])
         marks = (int(scores["correct"] == 1), *(int(bool(scores[n])) for n in ("hijacked", "told", "abstained")))
-        kind = KINDS.get(row["question_id"], "")
-        said = None if row["method"] == PLAIN else sum(held)
-        return cls(*about, row["setup"], *place, row["question_id"], kind, *marks, answer["radius"], said)
+        return cls(*about, row["setup"], *place, row["question_id"], *marks, answer["radius"])
 
 
 class Reply(NamedTuple):
@@ -192,10 +184,7 @@ def _read(path: Path) -> Iterator[dict[str, str]]:
 def kept() -> list[Kept]:
     """The answers that are kept."""
     numbers = ("planted", "right", "hijacked", "told", "abstained", "radius")
-    return [
-        Kept(**{**row, **{n: int(row[n]) for n in numbers}, "said": int(row["said"]) if row["said"] else None})  # type: ignore[arg-type]
-        for row in _read(ROWS)
-    ]
+    return [Kept(**{**row, **{n: int(row[n]) for n in numbers}}) for row in _read(ROWS)]  # type: ignore[arg-type]
 
 
 def kept_replies() -> list[Reply]:
@@ -277,42 +266,19 @@ def headline() -> str:
     return table(*lines)
 
 
-def methods(data: str, *places: tuple[str, int], fair: bool = False) -> str:
-    """All methods on a data set; `fair`: on the questions that plain RAG and consensus both have."""
+def methods(data: str, *places: tuple[str, int]) -> str:
+    """All methods on a data set."""
     attacks = (f"{ATTACKS[attack]}, k' = {planted}" for attack, planted in places)
     lines: list[Sequence[object]] = [("", "n", "right + told", "wrong", "r >= 1, 2, 3", "wrong, r >= 1", *attacks)]
     for model in MODELS:
         found = Answers(f"{data}-{model}")
         for setup in found.setups:
-            of = found.both() if fair else None
-            clean = found.get(setup, of=of)
+            clean = found.get(setup)
             wrong = [row._replace(right=not row.right and not row.abstained) for row in clean]
             radii = (", ".join(share(clean, "right", k) for k in (1, 2, 3)), share(wrong, "right", 1))
             about = (f"{size(model)}: {NAMES.get(setup, setup)}", len(clean), right(clean), share(wrong, "right"))
-            lines.append((*about, *(("-", "-") if setup in BARE else radii), *found.cells(setup, places, of)))
+            lines.append((*about, *(("-", "-") if setup in BARE else radii), *found.cells(setup, places)))
     return table(*lines)
-
-
-def lost() -> str:
-    """What plain RAG answers and consensus does not, by kind of question and cause; and the other way round."""
-    cells: dict[str, list[str]] = {kind: [] for kind in (*sorted(set(KINDS.values())), "all")}
-    causes = []
-    for model in MODELS:
-        found = Answers(f"handbook-{model}")
-        plain, ours = ({r.question: r for r in found.get(s)} for s in (PLAIN, OURS))
-        pairs = [(plain[q], ours[q]) for q in plain.keys() & ours.keys()]
-        gone = [(p, o) for p, o in pairs if p.right and not o.right]
-        for kind, listed in cells.items():
-            of = [(p, o) for p, o in pairs if kind in (p.kind, "all")]
-            fell = sum(kind in (p.kind, "all") for p, _ in gone)
-            rose = sum(o.right and not p.right for p, o in of)
-            listed.append(f"{len(of)}: {sum(p.right for p, _ in of)}, {sum(o.right for _, o in of)}; {fell}, {rose}")
-        why = [CAUSES[0] if o.told else CAUSES[1] if o.said else CAUSES[2] for _, o in gone]
-        causes.append([why.count(cause) for cause in CAUSES])
-    head = ("kind", *(f"{size(m)}: n: right by plain RAG, consensus; lost, won" for m in MODELS))
-    reasons = [(cause, *(counts[at] for counts in causes)) for at, cause in enumerate(CAUSES)]
-    first = table(head, *((kind, *listed) for kind, listed in cells.items()))
-    return first + "\n\n" + table(("lost, since the right answer is", *map(size, MODELS)), *reasons)
 
 
 def areas(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
@@ -365,16 +331,35 @@ def others() -> str:
 
 
 def worse() -> str:
-    """Every figure of consensus that is worse than plain RAG's, or another defence's, on the same questions."""
-    lines: list[Sequence[object]] = [("", "n", "the other's", "consensus")]
+    """Every figure of this project that is worse than plain RAG's, or another defence's, on the same questions."""
+    lines: list[Sequence[object]] = [("", "n", "the other's", "ours")]
     for model in MODELS:
-        for run, what in (("realtimeqa", "RealtimeQA"), ("news", "news 2022 to 2024"), ("handbook", "handbook")):
+        for corpus in ("", *CORPORA):
+            for kind, name in (("fact", ""), ("upload", "answer in an upload alone"), ("long", "long answers, points")):
+                what = ", ".join(filter(None, (f"{corpus or 'handbook'} trusted", name, f"{size(model)}: plain RAG")))
+                lines += _behind_plain(f"{corpus}-{model}".strip("-"), kind, what)
+    for model in MODELS:
+        for run, name in (("realtimeqa", "RealtimeQA"), ("news", "news 2022 to 2024")):
             found = Answers(f"{run}-{model}")
-            lines += _behind(found, found, PLAIN, f"{what}, {size(model)}: plain RAG")
+            lines += _behind(found, found, PLAIN, f"{name}, {size(model)}: plain RAG")
     ours, peers = Answers("realtimeqa-qwen-0.5b"), Answers("peers-qwen-0.5b")
     for setup in (s for s in peers.setups if s != PLAIN):
         lines += _behind(peers, ours, setup, f"RealtimeQA, 0.5B: `{setup}`")
     return table(*lines)
+
+
+def _behind_plain(run: str, kind: str, what: str) -> Iterator[Sequence[object]]:
+    of = {"fact": answered_there, "long": LONG.__contains__}.get(kind, kind.__eq__)
+    found = [one for _, _, one in compared(run, of, ("plain, handbook" if kind == "long" else "plain, both", OWN))]
+    for planted in FLOODS if len(found) == 2 else ():
+        sides = [side[planted] for side in found]
+        if len(sides[0]) == len(sides[1]):
+            for mark, name, sign in (("right", "right", 1), ("hijacked", "the stranger's answer", -1)):
+                sums = [sum(getattr(r, mark) for r in side) for side in sides]
+                if sign * (sums[0] - sums[1]) > 0:
+                    place = f", {planted} planted" * bool(planted)
+                    shares = (mean(getattr(r, mark) for r in side) for side in sides)
+                    yield f"{what}{place}: {name}", len(sides[0]), *shares
 
 
 def _behind(theirs: Answers, ours: Answers, setup: str, what: str) -> Iterator[Sequence[object]]:
@@ -390,8 +375,9 @@ def _behind(theirs: Answers, ours: Answers, setup: str, what: str) -> Iterator[S
 
 
 LONG = ("how-to", "comparison", "summary", "why")
-FLOODS = (0, 1, 3, 8, 40)
-SETUPS = ("plain, both", "plain, handbook", "consensus, both", "trust first")
+FLOODS = (0, 3, 40)
+OWN = "trust first"
+SETUPS = ("plain, both", "plain, handbook", "consensus, both", OWN)
 Planted = dict[int, list["Asked"]]  # answers by the number of planted files
 
 
@@ -403,23 +389,18 @@ def answered_there(kind: str) -> bool:
 def compared(
     run: str, kinds: Callable[[str], bool], setups: Collection[str] = SETUPS
 ) -> Iterator[tuple[str, int, Planted]]:
-    """Setups, the number of their questions, and their answers: all setups on the questions that all were asked.
-
-    Setups that were asked more follow on the questions that they share.
-    """
+    """Setups, the number of their questions, and their answers: on the questions that the most asked setups share."""
     rows = [r for r in kept_as(Asked, TRUST) if r.run == run and kinds(r.kind) and r.setup in setups]
     own = {s: {r.question for r in rows if r.setup == s and not r.planted} for s in setups}
     own = {setup: asked for setup, asked in own.items() if asked}
-    same = set.intersection(*own.values()) if own else set()
-    for setup in own:
+    most = max(map(len, own.values()), default=0)
+    same = set.intersection(*(asked for asked in own.values() if len(asked) >= 0.9 * most)) if own else set()
+    for setup, asked in own.items():
         found: Planted = defaultdict(list)
         for row in rows:
             if row.setup == setup and row.question in same:
                 found[row.planted].append(row)
-        yield setup, len(same), found
-    more = [setup for setup, asked in own.items() if len(asked) > len(same)]
-    if len(more) > 1:
-        yield from compared(run, kinds, more)
+        yield setup, len(asked & same), found
 
 
 def cells_of(found: Planted, counts: Iterable[int] = FLOODS) -> list[str]:
@@ -444,7 +425,7 @@ def planted_headline() -> str:
     counts = (0, 3, 40)
     lines: list[Sequence[object]] = [(head, *(f"{n} planted files" if n else "no attack" for n in counts))]
     for model in MODELS:
-        found = [*compared(model, answered_there, ("plain, both", "trust first"))]
+        found = [*compared(model, answered_there, ("plain, both", OWN))]
         if len(found) == 2:
             sides = [cells_of(one, counts) for *_, one in found]
             cells = [f"{plain}; **{ours}**" * bool(plain) for plain, ours in zip(*sides, strict=True)]
@@ -486,10 +467,7 @@ def long_answers() -> str:
     return table(*lines)
 
 
-CORPORA = {
-    "manual": ("follow-up", "follow-up, written out", "upload", "nowhere", ""),  # the last one: all others
-    "town": ("",),
-}
+CORPORA = {"manual": ("", "follow-up", "follow-up, written out"), "town": ("",)}  # "": a question by itself
 
 
 def other_corpora() -> str:
@@ -498,7 +476,7 @@ def other_corpora() -> str:
     for model in MODELS:
         for corpus, kinds in CORPORA.items():
             for kind in kinds:
-                own = kind.__eq__ if kind else lambda k, kinds=kinds: k not in kinds
+                own = kind.__eq__ if kind else lambda k: answered_there(k) and not k.startswith("follow-up")
                 for setup, asked, found in compared(f"{corpus}-{model}", own):
                     name = setup.replace("handbook", "trusted")
                     cells = cells_of(found, (0, 3))
@@ -562,8 +540,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "worse": worse,
     "short answers": lambda: methods("realtimeqa", *ORDERS, ("poison", 1), ("poison", 3)),
     "news": lambda: methods("news", *ORDERS),
-    "handbook": lambda: methods("handbook", ("pia", 1), fair=True),
-    "lost": lost,
     "choices": lambda: methods("choices", *ORDERS, ("poison", 1)),
     "confidence": confidence,
     "others": others,

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from benchmarks import exactness, keyword, real
+from benchmarks import exactness, keyword, real, trusted
 from benchmarks.__main__ import main
 from benchmarks.inference import Bench, ratios
 from benchmarks.results import Ratio, as_table
@@ -53,6 +53,14 @@ def test_a_real_model_is_measured_beside_plain_transformers(tmp_path, capsys, mo
     assert found["ten isolated replies, ours / one left-padded batch"]["median"] > 0
     with pytest.raises(SystemExit, match="needs a folder of a model"):
         main(["--quick", "--only", "real", "--device", "cpu", "--out", str(tmp_path)])
+
+
+def test_trusted_answers_are_measured_beside_both_frameworks(bench: Bench, monkeypatch) -> None:
+    monkeypatch.setattr(trusted, "_FIRST", 0)
+    monkeypatch.setattr(trusted, "_NEXT", 0)
+    found = [*trusted.ratios(bench)]
+    assert [r.name.split(",")[0] for r in found] == ["LangChain"] * 2 + ["LlamaIndex"] * 2
+    assert all(value > 0 for r in found for value in r.values)
 
 
 def test_the_command_writes_json(tmp_path, monkeypatch, capsys) -> None:
