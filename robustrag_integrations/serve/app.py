@@ -7,7 +7,6 @@ import hmac
 import logging
 import re
 import time
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,15 +21,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.corpus.retrieval import Found, Library
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA
-from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.serve.chat import (
     ChatResponse,
     chat_request,
-    plain_report,
     prompt_report,
     report_of,
     usage_of,
@@ -44,12 +40,10 @@ from robustrag_integrations.serve.endpoint import (
     RequestError,
     request_error,
 )
-from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 _HEALTH = "/healthz"
-_MOST_TEXTS = 1_000
 _LOG = logging.getLogger(__name__)
 _LOGGED = frozenset({_HEALTH, "/v1/models", "/v1/chat/completions"})  # an unknown path may hold anything
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{0,5})?")
@@ -125,7 +119,6 @@ class Service:
 def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str] | None = LOOPBACK_HOSTS) -> Starlette:
     """Create the ASGI application, for clients with this key and by these names (None: any)."""
     created, admission, limits = int(time.time()), Admission(service.limits), service.limits
-    told: deque[str] = deque(maxlen=_MOST_TEXTS)  # answers for people, which front ends put into requests about a chat
 
     def defense_of(name: str) -> Defense:
         if name not in service.models:
@@ -150,16 +143,6 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
         request = chat_request(body, limits, documents_allowed=service.documents_allowed)
         defense, response = defense_of(request.model), ChatResponse(request.model)
         async with admission.turn():
-            if request.is_about_chat and isinstance(defense.model, TextModel):
-                _LOG.info("a request about a chat (its title, tags or next questions): one plain call, no documents")
-                about = request.question
-                for text in told:
-                    about = about.replace(f"ASSISTANT: {text}", f"ASSISTANT: {ABSTENTION}")
-                [said] = await defense.model.agenerate([Prompt(about)], "final")
-                if said.text is None:
-                    raise ModelError(said.error)
-                await reply.respond(response.whole(said.text, said.usage, plain_report()))
-                return
             search = partial(Found, given=request.documents, retrieve=request.retrieve)
             found = await asyncio.to_thread(search, service.library, request.question)
             asked = await asyncio.to_thread(found.of, defense)
@@ -172,8 +155,6 @@ def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str]
                     async for text in pieces:
                         await reply.event(response.chunk({"role": "assistant", "content": text}))
                 answer = pieces.answer
-        if answer.for_prompt().text != answer.text:
-            told.append(answer.text)
         undefended = defense.method.name == VANILLA.name
         notes = (*request.notes, *(["no defence: any passage may decide this answer"] if undefended else []))
         report = prompt_report(answer) if for_prompt else report_of(answer, found.passages, notes)

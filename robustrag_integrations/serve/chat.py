@@ -38,8 +38,6 @@ NEUTRAL: Mapping[str, Any] = {
     "n": 1, "logprobs": False, "response_format": {"type": "text"}, "stop": [], "tool_choice": "auto", "tools": [],
 }  # fmt: skip
 
-_OF_CHAT = 10  # times the length of a question: a request about a chat takes one call in place of one per source
-
 _Text = Annotated[str, StringConstraints(pattern=r"\S", max_length=20_000)]
 _Name = Annotated[str, StringConstraints(pattern=r"\S", max_length=500)]
 
@@ -89,18 +87,6 @@ class ChatRequest(BaseModel, strict=True, extra="allow"):
             wrong = "the last message must be the user's, and a text or a list of parts of type text: the question"
             raise RequestError(400, wrong, param="messages")
         return question
-
-    @property
-    def is_about_chat(self) -> bool:
-        """True for a front end's own request about a chat: its title, tags, or what to ask next (Open WebUI's form).
-
-        Nothing in such a request marks it but its form: one message that is not to be streamed, a task above the chat.
-        Questions that people type are streamed, and templates that insert documents do not end with the chat.
-        """
-        text = self.question.strip()
-        alone = all(message.role in ("system", "developer") for message in self.messages[:-1])
-        framed = text.startswith("### Task:") and "<chat_history>" in text and text.endswith("</chat_history>")
-        return framed and alone and not self.stream and self.robustrag is None
 
     @property
     def is_read_by_model(self) -> bool:
@@ -154,7 +140,7 @@ def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: 
     if request.documents and not documents_allowed:
         wrong = "this server takes no documents with a request (--allow-documents)"
         raise RequestError(403, wrong, param="robustrag.documents")
-    most = limits.question_chars * (_OF_CHAT if request.is_about_chat else 1)
+    most = limits.question_chars
     if (size := len(request.question)) > most:
         wrong = f"{size:,} characters in the question: at most {most:,} are read"
         raise RequestError(400, wrong, param="messages")
@@ -192,12 +178,6 @@ def usage_of(usage: Usage) -> dict[str, Any] | None:
     if read is None or made is None:
         return None
     return {"prompt_tokens": read, "completion_tokens": made, "total_tokens": read + made}
-
-
-def plain_report() -> dict[str, Any]:
-    """Return the extension field of a reply to a request about a chat."""
-    told = "a request about a chat: one plain call to the model, without documents and without a radius"
-    return {"schema": SCHEMA, "plain": True, "radius": 0, "warnings": [told], "passages": []}
 
 
 def prompt_report(answer: RobustAnswer) -> dict[str, Any]:

@@ -8,11 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from robustrag_integrations import CallableModel, ConsensusAggregation, Passage
+from robustrag_integrations import CallableModel
 from robustrag_integrations.answers.usage import Usage
-from robustrag_integrations.corpus.retrieval import BM25Index, Library
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.serve.app import Service
 from robustrag_integrations.serve.endpoint import Limits
 from tests.helpers.endpoint import QUESTION, TEXTS, service, serving
 
@@ -67,91 +65,6 @@ def test_the_undefended_model_says_that_it_is(address: str) -> None:
             assert refused.value.code == "model_not_found"
     assert done.robustrag["radius"] == 0
     assert "no defence: any passage may decide this answer" in done.robustrag["warnings"]
-
-
-CHAT = """### Task:
-Suggest a title.
-### Output:
-JSON format: { "title": "..." }
-### Chat History:
-<chat_history>
-USER: Who runs the mill?
-ASSISTANT: Anna Lind
-</chat_history>"""
-
-
-def test_a_front_ends_request_about_its_chat_is_one_plain_call(caplog: pytest.LogCaptureFixture) -> None:
-    asked: list[str] = []
-
-    def model(prompt: str) -> Response:
-        asked.append(prompt)
-        return Response('{"title": "The mill"}', usage=Usage(prompt=10, completion=2))
-
-    caplog.set_level("INFO", "robustrag_integrations")
-    with serving(service(CallableModel(model))) as listening, client_of(listening) as client:
-        for system in ([], [{"role": "system", "content": "Be brief."}]):
-            messages = [*system, {"role": "user", "content": CHAT}]
-            done = client.chat.completions.create(model="robustrag-keyword", messages=messages, stream=False)
-            assert done.choices[0].message.content == '{"title": "The mill"}'
-            assert (done.usage.prompt_tokens, done.robustrag["plain"], done.robustrag["radius"]) == (10, True, 0)
-    assert asked == [CHAT, CHAT]
-    assert "Secret page" not in "".join(asked)
-    assert caplog.text.count("a request about a chat (its title, tags or next questions): one plain call") == 2
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_what_people_were_told_is_no_part_of_a_request_about_its_chat(stream: bool) -> None:
-    asked: list[str] = []
-
-    def model(prompt: str) -> str:
-        asked.append(prompt)
-        return next((f"say {word}" for word in ("one", "two") if f"page {word}" in prompt), "I don't know")
-
-    pages = [Passage(f"Who runs the mill? See page {word}", origin=f"{word}.md") for word in ("one", "two")]
-    served = Service(Library(BM25Index(pages)), {"robustrag": ConsensusAggregation(CallableModel(model))})
-    with serving(served) as listening, client_of(listening) as client:
-        done = client.chat.completions.create(model="robustrag", messages=ASKED, stream=stream)
-        said = [c.choices[0].delta.content or "" for c in done] if stream else [done.choices[0].message.content]
-        told = "".join(said)
-        assert "say one" in told
-        read = client.chat.completions.create(
-            model="robustrag", messages=ASKED, stream=stream, extra_body={"robustrag": {"reader": "model"}}
-        )
-        chunks = list(read) if stream else [read]
-        assert "I don't know" in str(chunks)
-        assert not any(word in str(chunks) for word in ("say one", "one.md"))
-        assert chunks[-1].robustrag["abstained"]
-        asked.clear()
-        messages = [{"role": "user", "content": CHAT.replace("Anna Lind", told)}]
-        client.chat.completions.create(model="robustrag", messages=messages, stream=False)
-    assert asked == [CHAT.replace("Anna Lind", "I don't know")]
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"stream": True},
-        {"messages": [*ASKED, {"role": "assistant", "content": "Anna"}, {"role": "user", "content": CHAT}]},
-        {"messages": [{"role": "user", "content": f"{CHAT} Who runs the mill?"}]},
-        {"messages": [{"role": "user", "content": f"Who runs the mill? {CHAT}"}]},
-        {"messages": [{"role": "user", "content": CHAT.replace("<chat_history>", "<context>")}]},
-        {"extra_body": {"robustrag": {"retrieve": True}}},
-    ],
-    ids=["typed", "in a conversation", "a question behind", "a question before", "documents", "with documents"],
-)
-def test_a_question_is_never_taken_for_a_request_about_a_chat(given: dict) -> None:
-    asked: list[str] = []
-
-    def model(prompt: str) -> str:
-        asked.append(prompt)
-        return "Anna Lind"
-
-    messages = [{"role": "user", "content": CHAT}]
-    with serving(service(CallableModel(model))) as listening, client_of(listening) as client:
-        done = client.chat.completions.create(**{"model": "robustrag-keyword", "messages": messages, **given})
-        list(done) if given.get("stream") else None
-    assert len(asked) >= len(TEXTS)
-    assert all("Secret page" in prompt for prompt in asked[: len(TEXTS)])
 
 
 async def words(prompt: str) -> AsyncIterator[str]:

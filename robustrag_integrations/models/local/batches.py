@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import torch
-from torch.nn import functional
 from transformers import DynamicCache
 
 from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, memory_explained
-from robustrag_integrations.models.local.token_trees import TokenTrie
 from robustrag_integrations.models.progress import Listener, tell
 
 R = TypeVar("R", bound="_Rows")
@@ -91,39 +90,36 @@ class SinglePrompt(_Rows):
             stop_if_cancelled()
             self._extend(self._rest[start : start + step])
         stop_if_cancelled()
-        trie = TokenTrie(string[:-1] for string in strings)
-        logits = self._extend(self._rest[last:], trie)
-        self.cache.advance(-len(trie))
-        along = (_along(logits[0], trie, string[:-1]) for string in strings)
-        return Opened(logits[:, 0], _spelled(along, strings, logits.device))
+        behind = [string[:-1] for string in strings]
+        logits = self._extend(self._rest[last:], behind)
+        self.cache.advance(-sum(map(len, behind)))
+        first, *along = logits[0].split([1, *map(len, behind)])
+        return Opened(first, _spelled((torch.cat([first, each]) for each in along), strings, logits.device))
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
         """Append a token; return the [1, V] float32 logits of the one after it."""
         return self._extend(tokens)[:, -1]
 
-    def _extend(self, tokens: Sequence[int], trie: TokenTrie | None = None) -> torch.Tensor:
-        """Read tokens and a trie behind them; return the [1, 1 + nodes, V] float32 logits of what follows them."""
+    def _extend(self, tokens: Sequence[int], behind: Sequence[Sequence[int]] = ()) -> torch.Tensor:
+        """Read tokens and strings behind them, none of which sees another one.
+
+        Returns:
+            The [1, 1 + all tokens of the strings, V] float32 logits of what follows them.
+        """
         device, start = self._lm.device, self.cache.lengths[0]
-        nodes, end = trie.tokens if trie else [], start + len(tokens)
-        keys = torch.arange(end + len(nodes), device=device)[None]
-        if trie:
-            keys[0, end:] = torch.tensor(trie.depths, device=device) + end
+        end = start + len(tokens)
+        spans = [torch.arange(end, end + len(string), device=device) for string in behind]
+        keys = torch.cat([torch.arange(end, device=device), *spans])[None]
         places = keys[:, start:]
-        ids = torch.tensor([[*tokens, *nodes]], device=device)
-        logits = self._lm(ids, self._mask(places, keys, trie), places, self.cache, keep=1 + len(nodes))
+        ids = torch.tensor([[*tokens, *chain.from_iterable(behind)]], device=device)
+        mask = None  # where each token sees all before it, from the first on, as kernels need none then
+        if not self._rules.plain or keys.shape[1] > end or places.shape[1] not in (1, end):
+            visible = [torch.ones(len(span), len(span), dtype=torch.bool, device=device) for span in spans]
+            mask = self._rules.mask(places, keys, torch.block_diag(*visible) if spans else None)
+        logits = self._lm(ids, mask, places, self.cache, keep=1 + keys.shape[1] - end)
         self.cache.advance(ids.shape[1])
         return logits
-
-    def _mask(self, places: torch.Tensor, keys: torch.Tensor, trie: TokenTrie | None) -> Any:
-        """Build the mask; None where each token sees all before it, from the first on, as kernels need no mask then."""
-        count, columns = places.shape[1], keys.shape[1]
-        if not trie and self._rules.plain and count in (1, columns):
-            return None
-        visible = None
-        if trie:  # tokens before the trie see none of it
-            visible = functional.pad(trie.ancestry(), (0, 0, count - len(trie), 0)).to(keys.device)
-        return self._rules.mask(places, keys, visible)
 
 
 class PlainPrompt(_Rows):
@@ -244,11 +240,6 @@ class SeparateBatches:
 
 
 Batch: TypeAlias = SinglePrompt | PlainPrompt | PromptRows | SeparateBatches
-
-
-def _along(logits: torch.Tensor, trie: TokenTrie, string: Sequence[int]) -> torch.Tensor:
-    """Pick the [1 + length, V] logits of what follows the prompt and each token of a string."""
-    return logits[[0, *(node + 1 for node in trie.path(string))]]
 
 
 def _spelled(logits: Iterable[torch.Tensor], strings: Sequence[Sequence[int]], device: torch.device) -> torch.Tensor:

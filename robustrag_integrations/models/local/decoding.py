@@ -21,8 +21,8 @@ from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.models.local.batches import Batch, PromptRows
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.language_model import CausalLM, why_coupled
 from robustrag_integrations.models.local.reading import PromptReader
-from robustrag_integrations.models.local.token_trees import as_numpy, known_noise, leads
 from robustrag_integrations.models.reply import Ending, Piece
 
 _LEAST_LEAD = 2.0**-14  # of a token, as a share of the largest logit, below which other shapes could turn it
@@ -42,7 +42,7 @@ class GreedyWriter:
         if len(prompts) == 1:
             return [self.alone(prompts[0])]
         batch, _ = self.reader.together(prompts, longest, self.max_new_tokens)
-        apart = not isinstance(batch, PromptRows) or not known_noise(self.reader.lm)
+        apart = not isinstance(batch, PromptRows) or not _known_noise(self.reader.lm)
         return [  # a few rows may not have shown the probe all noise
             response if apart or lead >= _LEAST_LEAD else self.alone(prompt)
             for prompt, (response, lead) in zip(prompts, self.write(batch), strict=True)
@@ -58,23 +58,19 @@ class GreedyWriter:
 
         Returns:
             Per prompt, its text, finish reason and log-probabilities (those of its tokens, of the one that ended it,
-            too; None if one of them is NaN), and the smallest lead that one of its tokens had, as `leads` gives it.
+            too; None if one of them is NaN), and the smallest lead that one of its tokens had, as `_leads` gives it.
         """
         texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in range(batch.rows)]
         done, least = [False] * batch.rows, [math.inf] * batch.rows
         logprobs: list[list[float]] = [[] for _ in texts]
-        logits = batch.open().logits
-        for step in range(self.max_new_tokens):
-            tokens = logits.argmax(-1).tolist()
-            for row, (token, lead) in enumerate(zip(tokens, leads(logits), strict=True)):
+        for tokens, logits in self._steps(batch):
+            for row, (token, lead) in enumerate(zip(tokens, _leads(logits), strict=True)):
                 if not done[row]:
                     logprobs[row].append(_logprob(logits[row], token))
                     least[row] = min(least[row], lead)
                     done[row] = texts[row].take(token)
-            if all(done) or step == self.max_new_tokens - 1:
+            if all(done):
                 break
-            stop_if_cancelled()
-            logits = batch.append(tokens)
         written = []
         for text, found, lead in zip(texts, logprobs, least, strict=True):
             text.finish()
@@ -85,20 +81,46 @@ class GreedyWriter:
     def pieces(self, prompt: Encoded) -> Iterator[Piece]:
         """Yield the answer to one prompt in pieces, each before the next token is computed; then how it ended."""
         text = IncrementalDetokenizer(self.codec, self.stop)
-        batch = self.reader.alone(prompt, self.max_new_tokens)
-        logits = batch.open().logits
-        for left in range(self.max_new_tokens - 1, -1, -1):
-            token, shown = int(logits.argmax(-1)[0]), len(text.shown)
+        for [token], _ in self._steps(self.reader.alone(prompt, self.max_new_tokens)):
+            shown = len(text.shown)
             complete = text.take(token)
             if piece := text.shown[shown:]:
                 yield piece
-            if complete or not left:
+            if complete:
                 break
-            stop_if_cancelled()
-            logits = batch.append([token])
         if piece := text.finish():
             yield piece
         yield Ending(finish=text.finish_reason)
+
+    def _steps(self, batch: Batch) -> Iterator[tuple[list[int], torch.Tensor]]:
+        """Yield the most probable token of each row, with the logits [rows, V] that it comes from, step by step."""
+        logits = batch.open().logits
+        for left in range(self.max_new_tokens - 1, -1, -1):
+            tokens: list[int] = logits.argmax(-1).tolist()
+            yield tokens, logits
+            if left:
+                stop_if_cancelled()
+                logits = batch.append(tokens)
+
+
+def _known_noise(lm: CausalLM) -> bool:
+    """Tell whether a model's float noise is of the size that the margins assume: all in full float32 precision.
+
+    Where noise can send a token to another expert, or tokens share a scale, it grows, and not where it was measured.
+    """
+    return (
+        torch.get_float32_matmul_precision() == "highest"
+        and all(weight.dtype == torch.float32 for weight in lm.model.parameters())
+        and why_coupled(lm) is None
+    )
+
+
+def _leads(logits: torch.Tensor) -> list[float]:
+    """Return per row of [rows, V] the lead of the best logit, a share of the largest (1 at least); 0 if not finite."""
+    best, largest = logits.topk(2, dim=-1).values, logits.abs().amax(-1)
+    lead = (best[:, 0] - best[:, 1]) / largest.clamp(min=1)
+    found: list[float] = lead.masked_fill(~largest.isfinite(), 0.0).tolist()
+    return found
 
 
 def _logprob(logits: torch.Tensor, token: int) -> float:
@@ -116,7 +138,7 @@ class LocalSession(DecodingSession):
         self._steps = 0
         opened = batch.open(abstentions)
         truncated = tuple(prompt.truncated for prompt in prompts[:-1])
-        self.opening = Opening(as_numpy(opened.spelled[:-1]), self._distributions(opened.logits), truncated)
+        self.opening = Opening(opened.spelled[:-1].cpu().numpy(), self._distributions(opened.logits), truncated)
 
     def append(self, token: int) -> Distributions:
         """Append the token to every row."""
@@ -126,7 +148,7 @@ class LocalSession(DecodingSession):
     def _distributions(self, logits: torch.Tensor) -> Distributions:
         self._steps += 1
         spent = tuple(Usage(len(prompt.ids), completion=self._steps) for prompt in self._prompts)
-        rows = as_numpy(logits.softmax(-1))
+        rows = logits.softmax(-1).cpu().numpy()
         return Distributions(rows[:-1], rows[-1], self._noise, spent=spent, calls=self._steps * len(spent))
 
     def fork(self) -> DecodingSession:

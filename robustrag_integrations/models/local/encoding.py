@@ -1,23 +1,33 @@
-"""Prompts to tokens: one BOS, hostile text as plain text, passages cut to a budget that no passage controls."""
+"""Prompts to tokens: one BOS, hostile text as plain text, passages cut to a budget that no passage controls.
+
+And tokens to text, and chat templates around a message. No model is needed for it, as it may run elsewhere.
+"""
 
 from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from robustrag_integrations._util.errors import ModelError
-from robustrag_integrations.models.local.chat_frames import ChatFrame, chat_frame
+from robustrag_integrations._util.extras import missing
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
+from robustrag_integrations.text.reasoning import parts_of
 
 _LONE = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs: JSON can spell them, tokenizers refuse them
 _AFTER_A_HEAD = ("", "a", "A", " a", "\n", "\n\nA", "  ", "\t", "1", ".", ":", '"', "é", "中")
 _REMEMBERED = 128  # texts around passages; the same for every source of a question
 _WORTH_SHARING = 8  # tokens
 _MUCH_TEXT = 2**15  # characters; above, it pays to tokenise texts in parallel
+_SLOT = "robustrag-prompt-goes-here"
+# Switches of templates, with values for off and on. One counts where the two give different prompts.
+_FLAGS = ("enable_thinking", "thinking", "enable_reasoning", "reasoning", "use_thinking", "think")
+_SWITCHES: dict[str, tuple[Any, Any]] = {**dict.fromkeys(_FLAGS, (False, True)), "thinking_budget": (0, 4096)}
 SEAM = 2  # tokens by which a text with a passage may exceed the sum of its parts, as token boundaries shift
 
 
@@ -194,3 +204,127 @@ def common_length(sequences: Sequence[tuple[int, ...]]) -> int:
     """Return the length of the sequences' common prefix."""
     first, last = min(sequences), max(sequences)
     return next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+
+
+# --- chat templates, with reasoning turned off where the template has a switch for it
+
+
+@dataclass(frozen=True)
+class ChatFrame:
+    """A chat template around a message.
+
+    Attributes:
+        before: the text before the message.
+        after: the text behind it, the beginning of the reply included.
+        options: the template's variables that were set to turn reasoning off.
+        opened: the opening mark of reasoning that the frame ends in, so that replies lack it; empty if there is none.
+        reasons: why replies begin with reasoning all the same; None where nothing says so.
+    """
+
+    before: str
+    after: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    opened: str = ""
+    reasons: str | None = None
+
+
+def chat_frame(tokenizer: Any, given: Mapping[str, Any] | None = None) -> ChatFrame:
+    """Render the frame of a tokenizer's chat template, around a placeholder, so that it never sees a passage.
+
+    `given` are variables of the template, in place of those that turn reasoning off.
+    """
+    try:
+        source = str(tokenizer.get_chat_template())
+    except Exception:  # no template, or several
+        source = str(getattr(tokenizer, "chat_template", "") or "")
+    effort = next((e for e in ("none", "minimal") if f"'{e}'" in source or f'"{e}"' in source), "low")
+    switches = {**_SWITCHES, "reasoning_effort": (effort, "high")}
+    named = {name: values for name, values in switches.items() if re.search(rf"(?<![\w.]){name}\b", source)}
+    found = {name: off for name, (off, on) in named.items() if _differ(tokenizer, {name: off}, {name: on})}
+    options = {**found, **(given or {})}
+    before, after = _rendered(tokenizer, options)
+    opening = parts_of(after)
+    opened = after[len(opening.answer) :] if opening.unfinished else ""
+    reasons = None
+    if opened:
+        reasons = (
+            "begins every reply with reasoning: a reply counts once its reasoning is over, within max_new_tokens; a "
+            "switch of the template's own can be given as template_options={...}"
+        )
+    elif "<|channel|>" in source and "analysis" in source and "final" not in after:
+        reasons = (
+            "is Harmony's, whose models reason in a channel of their own: a reply counts once it comes to the channel "
+            "`final`, within max_new_tokens"
+        )
+    return ChatFrame(before, after, options, opened, reasons)
+
+
+def _differ(tokenizer: Any, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    try:
+        return _rendered(tokenizer, one) != _rendered(tokenizer, other)
+    except Exception:  # it takes other values, which are unknown here
+        return False
+
+
+def _rendered(tokenizer: Any, options: Mapping[str, Any]) -> tuple[str, str]:
+    messages = [{"role": "user", "content": _SLOT}]
+    text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **options)
+    before, slot, after = text.partition(_SLOT)
+    if not slot or _SLOT in after:
+        raise ValueError("the tokenizer's chat template rewrites the user's message; pass chat=False to go without")
+    return before, after
+
+
+# --- tokens to text
+
+
+def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:
+    """Load a fast tokenizer and the tokens that end its model's texts; remote code is never run."""
+    try:
+        from transformers import AutoTokenizer, GenerationConfig
+    except ImportError as error:
+        raise missing("this model needs a tokenizer", "remote") from error
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"cannot load the tokenizer {name_or_path!r}: {error}. Pass tokenizer= with the folder or name of the "
+            "model that the server runs"
+        ) from error
+    with suppress(OSError, ValueError):  # many models have none
+        return tokenizer, ends_in(GenerationConfig.from_pretrained(name_or_path))
+    return tokenizer, frozenset()
+
+
+def ends_in(config: Any) -> frozenset[int]:
+    """Return the tokens that end a model's texts, by its configuration."""
+    listed = getattr(config, "eos_token_id", None)
+    return frozenset(listed if isinstance(listed, (list, tuple)) else [] if listed is None else [listed])
+
+
+class TokenizerCodec:
+    """Decodes the tokens of a fast transformers tokenizer; `ends` are tokens that end a text, besides its own."""
+
+    def __init__(self, tokenizer: Any, ends: Iterable[int] = ()) -> None:
+        self._tokenizer = tokenizer
+        self.ends = frozenset(ends) | ends_in(tokenizer)
+        self.size = len(tokenizer)  # a model may have room for more
+        self._by_text: dict[str, int | None] = {}
+        self._learning = threading.Lock()
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of generated tokens, special tokens left out."""
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+    def is_end(self, token: int) -> bool:
+        """True if the token ends a text."""
+        return token in self.ends
+
+    def token_of(self, text: str) -> int | None:
+        """Return the only token with this text; None where there are several, or none."""
+        with self._learning:  # replies are read in several threads, and this takes a second for a hundred thousand
+            for token in range(self.size) if not self._by_text else ():
+                word = self._tokenizer.decode([token], clean_up_tokenization_spaces=False)
+                self._by_text[word] = None if word in self._by_text else token
+            return self._by_text.get(text)

@@ -106,42 +106,25 @@ def in_words(results: Sequence[Isolation]) -> str:
     )
 
 
-class IsolationProbe:
-    """Probes a model in the shapes that it is about to run in, and remembers the results."""
+def probe(lm: CausalLM, rules: MaskRules, rows: int, columns: int, longest: int) -> Isolation:
+    """Find the smallest number of rows at which none affects another's bits.
 
-    def __init__(self, lm: CausalLM) -> None:
-        self._lm = lm
-        self._results = ModelMemo[Isolation](lm)
-
-    @property
-    def results(self) -> list[Isolation]:
-        """The results so far, by rows."""
-        return sorted(set(self._results.values), key=lambda result: result.rows)
-
-    def forget(self) -> None:
-        """Forget the results."""
-        self._results.clear()
-
-    def steps(self, rules: MaskRules, rows: int, columns: int, longest: int) -> Isolation:
-        """Probe so many prompts of at most `longest` tokens that take steps together and attend to so many columns."""
-        return self._results.get((rows, columns), lambda: self._probe(rules, rows, columns, longest))
-
-    def _probe(self, rules: MaskRules, rows: int, columns: int, longest: int) -> Isolation:
-        """Find the smallest number of rows at which none affects another's bits."""
-        embeddings = self._lm.model.get_input_embeddings().weight.detach()
-        vocabulary, coupled = len(embeddings), why_coupled(self._lm)
-        extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, vocabulary)).indices.tolist()
-        text = tuple((7919 * i + 11) % vocabulary for i in range(min(_TEXT, longest)))
-        read = SinglePrompt(self._lm, rules, None, text, at_once=_TEXT)
-        read.open()
-        trial = _Trial(self._lm, rules, columns, read.key_values().layers)
-        tried = [_layouts(rows, longest, vocabulary, extreme, length) for length in (_SHORT, longest)]
-        blocks = {-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)}  # in which kernels work
-        for padded in () if coupled else sorted(blocks):
-            hides = self._lm.dtype in (torch.bfloat16, torch.float16)  # rounding shows little of the order
-            if not any(trial.moves(padded, t) for t in tried) and not (hides and sums_differ(self._lm, padded)):
-                return Isolation(rows, padded)
-        return Isolation(rows, rows, False, coupled, trial.repeats(tried[-1]))
+    These are so many prompts of at most `longest` tokens that take steps together and attend to so many columns.
+    """
+    embeddings = lm.model.get_input_embeddings().weight.detach()
+    vocabulary, coupled = len(embeddings), why_coupled(lm)
+    extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, vocabulary)).indices.tolist()
+    text = tuple((7919 * i + 11) % vocabulary for i in range(min(_TEXT, longest)))
+    read = SinglePrompt(lm, rules, None, text, at_once=_TEXT)
+    read.open()
+    trial = _Trial(lm, rules, columns, read.key_values().layers)
+    tried = [_layouts(rows, longest, vocabulary, extreme, length) for length in (_SHORT, longest)]
+    blocks = {-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)}  # in which kernels work
+    for padded in () if coupled else sorted(blocks):
+        hides = lm.dtype in (torch.bfloat16, torch.float16)  # rounding shows little of the order
+        if not any(trial.moves(padded, t) for t in tried) and not (hides and sums_differ(lm, padded)):
+            return Isolation(rows, padded)
+    return Isolation(rows, rows, False, coupled, trial.repeats(tried[-1]))
 
 
 _Layout = tuple[tuple[Text, ...], tuple[int, ...]]  # the tokens of a batch's rows, and the places of the target

@@ -12,8 +12,6 @@ import torch
 
 from robustrag_integrations._util.errors import ModelError
 
-NOWHERE = 2**30  # the position of padding: beyond every token, so that none sees it
-
 _NO_LIMIT = 1_000_000
 _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")  # on a CPU
 _FIXED_FREQUENCIES = ("default", "linear", "yarn", "llama3", "proportional")  # whatever the longest row's length
@@ -153,13 +151,13 @@ class MaskRules:
 
         Args:
             queries: [rows, Q] positions of the tokens that are read now.
-            keys: [rows, K] positions of everything in the cache, those tokens last; NOWHERE for padding.
-            visible: [Q, C], which of the last C columns each token may see, where order alone does not decide it.
+            keys: [rows, K] positions of everything in the cache, those tokens last.
+            visible: [C, C], which of the last C columns each of the last C tokens may see, apart from their order.
         """
         ahead = queries[:, :, None] - keys[:, None, :]
         seen = ahead >= 0
         if visible is not None:
-            seen[:, :, keys.shape[1] - visible.shape[-1] :] &= visible
+            seen[:, queries.shape[1] - len(visible) :, keys.shape[1] - len(visible) :] &= visible
         shown = {kind: seen if w is None else seen & (ahead < w) for kind, w in self.windows.items()}
         least = torch.finfo(self.dtype).min
         masks = {k: torch.zeros_like(s, dtype=self.dtype).masked_fill_(~s, least)[:, None] for k, s in shown.items()}

@@ -14,6 +14,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
@@ -28,7 +29,7 @@ from robustrag_integrations.models.local.batches import (
 from robustrag_integrations.models.local.cache import KeyValues
 from robustrag_integrations.models.local.cancellation import uncancelled
 from robustrag_integrations.models.local.encoding import Encoded
-from robustrag_integrations.models.local.isolation import Isolation, IsolationProbe, ModelMemo
+from robustrag_integrations.models.local.isolation import Isolation, ModelMemo, probe
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, NoExplicitMasks
 from robustrag_integrations.models.progress import tell
 
@@ -96,7 +97,7 @@ class PromptReader:
     def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int) -> None:
         self.lm, self._at_once = lm, at_once
         self.prefixes = PrefixStore(lm, keep_bytes)
-        self.probe = IsolationProbe(lm)
+        self._probes = ModelMemo[Isolation](lm)
         self._examined: MaskRules | str | None = None if share else "switched off"
         self._repeats = ModelMemo[bool](lm)  # whether prompts that share nothing give the same numbers again
         self._lock = threading.Lock()
@@ -108,15 +109,20 @@ class PromptReader:
         return rules if isinstance(rules, str) else None
 
     @property
+    def probed(self) -> list[Isolation]:
+        """The isolation probe's results so far, by rows."""
+        return sorted(set(self._probes.values), key=lambda result: result.rows)
+
+    @property
     def is_repeatable(self) -> bool:
         """True unless a prompt was seen to give other numbers when it is read again."""
-        return all(self._repeats.values) and all(result.repeatable for result in self.probe.results)
+        return all(self._repeats.values) and all(result.repeatable for result in self.probed)
 
     def forget(self) -> None:
         """Drop the kept prefixes and all measurements."""
         self.lm.forget()
         self.prefixes.clear()
-        self.probe.forget()
+        self._probes.clear()
         self._repeats.clear()
 
     def alone(self, prompt: Encoded, room: int) -> SinglePrompt | PlainPrompt:
@@ -140,7 +146,8 @@ class PromptReader:
             isolation = Isolation(count, count, repeatable, repeatable=repeatable)
         else:
             columns = -(-(max(longest) + room) // _TILE) * _TILE
-            isolation = self.probe.steps(rules, count, columns, max(longest))
+            measure = partial(probe, self.lm, rules, count, columns, max(longest))
+            isolation = self._probes.get((count, columns), measure)
             if isolation.exact:
                 known = _Known(self.lm.fingerprint())
                 read = {p: self._single(rules, p, known, room) for p in dict.fromkeys(prompts)}

@@ -26,12 +26,11 @@ from robustrag_integrations._util.errors import ModelError, QuorumError
 from robustrag_integrations._util.redaction import redacted, secrets_of
 from robustrag_integrations.answers.usage import Usage, together
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response
-from robustrag_integrations.models.local.encoding import PromptEncoder
+from robustrag_integrations.models.local.encoding import PromptEncoder, TokenizerCodec, load_tokenizer
 from robustrag_integrations.models.reply import LOWEST, Piece, usage_of
 from robustrag_integrations.models.server.connection import ServerError, choice_of, parsed
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.models.threads import BACKGROUND
-from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.text.prompts import Prompt
 
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it

@@ -115,7 +115,7 @@ def test_what_other_questions_need_as_well_is_measured_to_its_end() -> None:
     assert model._reader._examined is not None
     assert model.why_not_shared is None
     passes_after_cancelling(model, session, 1)  # the isolation probe
-    assert model._reader.probe.results
+    assert model._reader.probed
     assert np.array_equal(numbers(model), numbers(local()))
 
 

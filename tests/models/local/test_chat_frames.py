@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
-from robustrag_integrations.models.local.chat_frames import chat_frame  # noqa: E402
+from robustrag_integrations.models.local.encoding import chat_frame  # noqa: E402
 from robustrag_integrations.reader import reader_path  # noqa: E402
 from robustrag_integrations.replies.reading import counted  # noqa: E402
 from robustrag_integrations.text.prompts import Prompt  # noqa: E402

@@ -18,6 +18,7 @@ from torch.nn import functional  # noqa: E402
 from transformers import MixtralConfig, MixtralForCausalLM  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation  # noqa: E402
+from robustrag_integrations.models.local import reading  # noqa: E402
 from robustrag_integrations.models.local.isolation import Isolation, sums_differ  # noqa: E402
 from robustrag_integrations.models.local.language_model import CausalLM  # noqa: E402
 from robustrag_integrations.text.prompts import Prompt  # noqa: E402
@@ -84,7 +85,7 @@ def peaked(network: Any) -> Any:
 
 
 def isolation(model: Any) -> Isolation:
-    [found] = model._reader.probe.results
+    [found] = model._reader.probed
     return found
 
 
@@ -185,11 +186,11 @@ def test_a_mixture_of_experts_is_read_apart() -> None:
     assert "mixture of experts" in model.numerics["isolation"]
 
 
-def test_what_was_found_holds_for_the_weights_and_threads_it_was_found_with() -> None:
+def test_what_was_found_holds_for_the_weights_and_threads_it_was_found_with(monkeypatch: pytest.MonkeyPatch) -> None:
     model = local()
     probed: list[int] = []
-    measure = model._reader.probe._probe
-    model._reader.probe._probe = lambda *args: probed.append(1) or measure(*args)  # type: ignore[func-returns-value]
+    measure = reading.probe
+    monkeypatch.setattr(reading, "probe", lambda *args: probed.append(1) or measure(*args))  # type: ignore[func-returns-value]
     session(model, BENIGN)
     session(model, [*BENIGN[:2], PLANTED])
     assert len(probed) == 1
@@ -283,5 +284,5 @@ def test_steps_are_padded_to_where_all_rows_sum_up_in_the_same_order(monkeypatch
     monkeypatch.setattr(functional, "linear", one_after_another)
     model = local(tiny_model("llama", dtype=torch.bfloat16, num_hidden_layers=1))
     assert moved(model, 11) == (0.0, 0.0)
-    [found] = model._reader.probe.results
+    [found] = model._reader.probed
     assert (found.rows, found.padded, found.exact) == (11, 16, True)
