@@ -151,8 +151,6 @@ class LLMModel(CalledModel):
         ask, parts = super().agenerate, await asyncio.to_thread(self._parts, prompts, role)
         return await adriven(_read(parts, self._fitter, until), lambda step: ask(step[0], role, step[1]))
 
-    generate_until, agenerate_until = generate, agenerate
-
     def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """Yield the answer in pieces; a prompt that does not fit the window is cut, and the last piece says so."""
         [fitting], cut = self._fitter.parts(prompt)

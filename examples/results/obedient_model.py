@@ -17,7 +17,7 @@ from urllib.parse import quote_plus
 from robustrag_integrations import ModelError
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.usage import Usage
-from robustrag_integrations.models.base import AroundModel, Response, Role, TextModel
+from robustrag_integrations.models.base import AroundModel, Response, Role, TextModel, Until
 from robustrag_integrations.models.reply import Piece
 from robustrag_integrations.text.prompts import Prompt
 
@@ -74,11 +74,11 @@ class ObedientModel(AroundModel):
             raise TypeError(f"model must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
         super().__init__(model)
 
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """What is ordered, else what the other model says. That one is asked in any case, so that batches are equal."""
         return list(map(_obeyed, prompts, self._model.generate(list(map(_without_appendix, prompts)), role)))
 
-    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop."""
         return list(map(_obeyed, prompts, await self._model.agenerate(list(map(_without_appendix, prompts)), role)))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, split
+from robustrag_integrations.corpus.documents import CorpusError, Skipped, split
 from robustrag_integrations.corpus.reading import Reading, read_documents
 from robustrag_integrations.corpus.retrieval import BM25Index, Found, HybridIndex, Library
 
 __all__ = [
     "BM25Index",
     "CorpusError",
-    "Document",
     "Found",
     "HybridIndex",
     "Library",

@@ -1,10 +1,10 @@
-"""Documents, and how they are cut into passages of a size that a model can read."""
+"""Documents are passages of whole files; how they are cut to a size that a model can read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -26,26 +26,6 @@ class CorpusError(RobustRAGError):
 
 
 @dataclass(frozen=True)
-class Document:
-    """One text with an author.
-
-    Attributes:
-        text: all of it, in valid Unicode.
-        id: a label, for reports.
-        origin: its author, as far as is known: the file, or a JSONL row's `source`; None where another entry of its
-            metadata names its origin.
-        metadata: the other entries of a JSONL row; of any other file its name, as `file_path`.
-        origin_entry: as for a `Passage`.
-    """
-
-    text: str
-    id: str
-    origin: str | None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    origin_entry: str = "source"
-
-
-@dataclass(frozen=True)
 class Skipped:
     """A file of a folder, a row of a file, or hidden text in it, that was not read, and the reason."""
 
@@ -62,7 +42,7 @@ def needed(module: str, purpose: str) -> ModuleType:
         raise missing(f"{purpose} needs {module}", "cli") from error
 
 
-def split(documents: Iterable[Document], chunk_size: int = CHUNK_SIZE) -> list[Passage]:
+def split(documents: Iterable[Passage], chunk_size: int = CHUNK_SIZE) -> list[Passage]:
     """Cut documents into passages of at most `chunk_size` characters, at paragraph, line, sentence or word ends.
 
     Passages do not overlap: a text that stood in two of them would have two votes. A document that fits stays whole
@@ -75,16 +55,13 @@ def split(documents: Iterable[Document], chunk_size: int = CHUNK_SIZE) -> list[P
     return [p for d in documents for p in _passages(d, splitter, chunk_size)]
 
 
-def _passages(document: Document, splitter: Any, chunk_size: int) -> list[Passage]:
+def _passages(document: Passage, splitter: Any, chunk_size: int) -> list[Passage]:
     whole = document.text.strip()
-    if not whole:
-        return []
-    named: dict[str, Any] = {name: getattr(document, name) for name in ("origin", "metadata", "origin_entry")}
     if len(whole) <= chunk_size:
-        return [Passage(whole, id=document.id, **named)]
+        return [replace(document, text=whole)] if whole else []
     # The splitter cuts a word that is too long letter by letter, which is slow; it is cut here first. Blocks bound the
     # splitter's memory.
     cut = re.sub(rf"\S{{{chunk_size - 1}}}(?=\S)", r"\g<0> ", whole)
     blocks = [cut[i : i + _BLOCK] for i in range(0, len(cut), _BLOCK)]
     chunks = [chunk for block in blocks for chunk in splitter.split_text(block)]
-    return [Passage(chunk, id=f"{document.id}#{n}", **named) for n, chunk in enumerate(chunks, start=1)]
+    return [replace(document, text=chunk, id=f"{document.id}#{n}") for n, chunk in enumerate(chunks, start=1)]

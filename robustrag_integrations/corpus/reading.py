@@ -29,9 +29,10 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.words import count_of, some_of
 from robustrag_integrations.corpus import extract
-from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, needed
+from robustrag_integrations.corpus.documents import CorpusError, Skipped, needed
 from robustrag_integrations.corpus.limits import FileError, FileLimits
 from robustrag_integrations.grouping.origins import names_in, origin_named
+from robustrag_integrations.grouping.passages import Passage
 
 _KINDS = {
     ".txt": "text", ".text": "text", ".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html",
@@ -68,9 +69,9 @@ _FOLDER = _FILE | getattr(os, "O_DIRECTORY", 0)
 
 @dataclass(frozen=True)
 class Reading:
-    """The documents that were read, and the files, rows and hidden texts that were skipped."""
+    """The documents that were read, each a whole file or a row of one, and what was skipped of them."""
 
-    documents: tuple[Document, ...]
+    documents: tuple[Passage, ...]
     skipped: tuple[Skipped, ...] = ()
 
 
@@ -115,20 +116,20 @@ class _File:
     name: str
     named: bool  # by the user
 
-    def document(self, text: str, identity: str) -> Document:
+    def document(self, text: str, identity: str) -> Passage:
         """A text of this file, whatever it says. A name that may be read as another one's goes with an id."""
         origin = origin_named(self.name, is_file=True)
         if origin is not None and origin.name == self.name:
-            return Document(text, identity, self.name, {"file_path": self.name}, "file_path")
+            return Passage(text, identity, self.name, {"file_path": self.name}, origin_entry="file_path")
         path = f"./{self.name}"  # a folder called "https:" makes no address
-        return Document(text, identity, path, {"file_path": path, "file_id": self.name}, "file_path")
+        return Passage(text, identity, path, {"file_path": path, "file_id": self.name}, origin_entry="file_path")
 
 
 class _Reader:
     """Reads files one after the other; those that keep it busy for nothing make it less patient."""
 
     def __init__(self, paths: list[str], hidden_text: bool) -> None:
-        self.documents: list[Document] = []
+        self.documents: list[Passage] = []
         self.skipped: list[Skipped] = []
         self.others = self.unnamed = 0  # links and files of other kinds; those of them that are counted alone
         absolute = map(os.path.abspath, paths)
@@ -239,7 +240,7 @@ class _Reader:
         elif not any(d.text.strip() for d in documents):
             self.skipped.append(Skipped(path, f"{file.label} holds no text"))
 
-    def _documents(self, file: _File, data: bytes) -> tuple[list[Document], int]:
+    def _documents(self, file: _File, data: bytes) -> tuple[list[Passage], int]:
         """Return the documents of a file, one, or one per row of a JSONL file; and how much hidden text is left out."""
         if len(data) > LARGEST_FILE:
             raise CorpusError(f"{file.label} is larger than {LARGEST_FILE >> 20} MiB; split it into smaller files")
@@ -261,9 +262,9 @@ class _Reader:
             self._lost += min(time.monotonic() - began, seconds)
             raise CorpusError(f"{file.label} {error}") from error
 
-    def _rows(self, text: str, file: _File) -> list[Document]:
+    def _rows(self, text: str, file: _File) -> list[Passage]:
         """Return a document per readable row; a row of one author must not cost those of the others."""
-        documents: list[Document] = []
+        documents: list[Passage] = []
         skipped: list[Skipped] = []
         for number, row in json.loads(text):
             if isinstance(row, str):
@@ -364,14 +365,14 @@ class _Process:
         return (head[:1], reply) if head and len(reply) == int(head[1:]) else (b"", b"")
 
 
-def _document(row: dict[str, Any], number: int, file: _File) -> Document:
+def _document(row: dict[str, Any], number: int, file: _File) -> Passage:
     text, given = row.pop("text"), row.pop("id", None)
     if not file.named:  # who wrote the file wrote its rows; what they say of their source is no name
         return file.document(text, f"{file.name}:{number}")
-    identity = f"{file.name}:{number}" if given is None or isinstance(given, float) else str(given)
+    identity = f"{file.name}:{number}" if given in (None, "") or isinstance(given, float) else str(given)
     # A row that names no origin belongs to the file: leaving it out must not gain a vote.
     source = row.pop("source", None) or (None if names_in(row) else file.name)
-    return Document(text, id=identity, origin=source, metadata=row)
+    return Passage(text, id=identity, origin=source, metadata=row)
 
 
 def _unknown(path: str) -> str:

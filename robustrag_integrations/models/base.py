@@ -99,26 +99,29 @@ class TextModel(Model, ABC):
     """A language model that turns prompts into text.
 
     A failed prompt is a `Response` with an `error`, never an exception: one source's failure must not cost the answer.
+
+    Attributes:
+        window: the most tokens of a prompt and its reply together; None: not known.
+        longest_reply: the limit of a reply, in tokens; None: not known.
+        shares_batches: True if the prompts of one `generate` are one batch: certification then keeps to the shapes of
+            inference.
     """
 
+    window: int | None = None
+    longest_reply: int | None = None
+    shares_batches: bool = False
+
     @abstractmethod
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """Answer independent prompts; the result has their order.
 
-        `role` says what is in them: the passages of one source each, all trusted ones, or none (`final`).
+        `role` says what is in them: the passages of one source each, all trusted ones, or none (`final`). Once the
+        replies are enough, `not_asked()` may stand for the rest; a model whose prompts are one batch reads them all.
         """
 
     @abstractmethod
-    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop; cancelling it cancels the calls."""
-
-    def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate` until the replies are enough, `not_asked()` for the rest; a batch, as here, is asked whole."""
-        return self.generate(prompts, role)
-
-    async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate_until` without blocking the event loop."""
-        return await self.agenerate(prompts, role)
 
     @abstractmethod
     def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
@@ -139,24 +142,9 @@ class TextModel(Model, ABC):
         return self.repeats.model != "samples"
 
     @property
-    def window(self) -> int | None:
-        """The most tokens of a prompt and its reply together; None: not known."""
-        return None
-
-    @property
     def limit(self) -> str | None:
         """The argument that says how long a reply may be; None: not known."""
         return None
-
-    @property
-    def longest_reply(self) -> int | None:
-        """The limit of a reply, in tokens; None: not known."""
-        return None
-
-    @property
-    def shares_batches(self) -> bool:
-        """True if the prompts of one `generate` are one batch: certification then keeps to the shapes of inference."""
-        return False
 
 
 class TokenCodec(Protocol):
@@ -265,18 +253,13 @@ class AroundModel(TextModel):
     numerics = _wrapped("numerics")
     warnings = _wrapped("warnings")
     description = _wrapped("description")
-    shares_batches: Any = _wrapped("shares_batches")
-    window = _wrapped("window")
-    longest_reply = _wrapped("longest_reply")
     limit = _wrapped("limit")
+    repeats: Any = _wrapped("repeats")
 
     def __init__(self, model: TextModel) -> None:
         self._model = model
-
-    @property
-    def repeats(self) -> Repeats:
-        """The wrapped model's."""
-        return self._model.repeats
+        self.window, self.longest_reply = model.window, model.longest_reply
+        self.shares_batches = model.shares_batches
 
 
 class TwoModels(AroundModel):
@@ -288,27 +271,15 @@ class TwoModels(AroundModel):
                 raise TypeError(f"{name} must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
         super().__init__(reader)
         self._writer = writer
+        self.shares_batches |= writer.shares_batches
 
-    @property
-    def shares_batches(self) -> bool:
-        """True if those of one of them are."""
-        return self._model.shares_batches or self._writer.shares_batches
-
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """Answer independent prompts with the model of their role."""
-        return self._for(role).generate(prompts, role)
+        return self._for(role).generate(prompts, role, until)
 
-    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop."""
-        return await self._for(role).agenerate(prompts, role)
-
-    def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate` until the replies are enough."""
-        return self._for(role).generate_until(prompts, role, until)
-
-    async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate_until` without blocking the event loop."""
-        return await self._for(role).agenerate_until(prompts, role, until)
+        return await self._for(role).agenerate(prompts, role, until)
 
     def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """Yield the answer to one prompt in pieces, from the model of its role."""

@@ -21,7 +21,7 @@ from robustrag_integrations.models.caller import (
     CallLimits,
     await_within,
     is_busy,
-    pause_before_try,
+    retried,
 )
 from robustrag_integrations.models.progress import tell
 from robustrag_integrations.models.reply import Ending, Piece
@@ -54,6 +54,10 @@ class _Tries:
         if self.over:
             raise asyncio.CancelledError
         self.made += 1
+
+
+class _Interrupted(Exception):
+    """Stands for a KeyboardInterrupt, its cause, which would end the event loop."""
 
 
 class CalledModel(TextModel):
@@ -110,8 +114,6 @@ class CalledModel(TextModel):
         """`generate` without blocking the event loop; each loop has as many calls at a time."""
         return await self._respond_all(self._async_ask, prompts, role, until)
 
-    generate_until, agenerate_until = generate, agenerate
-
     def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """Yield the answer in pieces if there is a streaming function, else in one; closing the iterator hangs up."""
         if self._sync_pieces is None:
@@ -136,16 +138,7 @@ class CalledModel(TextModel):
         assert ask is not None  # noqa: S101 - one of the two is given
         count, calls = len(prompts), [_Tries() for _ in prompts]
         replies = list[Response | None]([None] * count)
-        interrupts: list[BaseException] = []
         tasks: set[asyncio.Task[None]] = set()
-        done: list[asyncio.Task[None]] = []
-        woken = asyncio.Event()
-
-        def ended(task: asyncio.Task[None]) -> None:
-            tasks.discard(task)
-            done.append(task)
-            tell(count - replies.count(None), count)
-            woken.set()
 
         async def respond(index: int) -> None:
             call, prompt = calls[index], prompts[index]
@@ -158,9 +151,8 @@ class CalledModel(TextModel):
                     raise
                 # Cancelled by another user of a shared request, such as a cache: this call alone has failed.
                 replies[index] = Response(None, error="the call was cancelled, though its reply was waited for")
-            except KeyboardInterrupt as error:  # it would end the event loop
-                interrupts.append(error)
-                stop()
+            except KeyboardInterrupt as error:
+                raise _Interrupted from error
             except INTERRUPTS:
                 raise
             except BaseException as error:
@@ -168,10 +160,7 @@ class CalledModel(TextModel):
                 words = shown_in_one_line(error, cause)
                 words = f"gave up after {call.made} tries: {words}" if call.made > 1 else words
                 replies[index] = Response(None, words, cause=cause)
-
-        def stop() -> None:
-            for call in calls:
-                call.over = True
+            tell(count - replies.count(None), count)
 
         def so_far() -> list[Response]:
             return [
@@ -179,31 +168,29 @@ class CalledModel(TextModel):
                 for reply, call in zip(replies, calls, strict=True)
             ]
 
-        at_once = (
-            (self._limits.lowered(self._cap) or AT_ONCE) if until else count
-        )  # the rule is asked before each further call
+        # The rule is asked before each further call.
+        at_once = (self._limits.lowered(self._cap) or AT_ONCE) if until else count
         sent = unseen = 0
         try:
             while True:
-                while sent < count and len(tasks) < at_once:
-                    tasks.add(task := asyncio.ensure_future(respond(sent)))
-                    task.add_done_callback(ended)
-                    sent += 1
-                if not (tasks or done):
+                due = min(count, sent + at_once - len(tasks))
+                tasks |= {asyncio.ensure_future(respond(index)) for index in range(sent, due)}
+                sent = due
+                if not tasks:
                     return so_far()
-                await woken.wait()
-                woken.clear()
-                for error in [*interrupts, *(task.exception() for task in done if not task.cancelled())]:
+                when = asyncio.FIRST_COMPLETED if until else asyncio.FIRST_EXCEPTION
+                done, tasks = await asyncio.wait(tasks, return_when=when)
+                for error in [task.exception() for task in done if not task.cancelled()]:
                     if error is not None:
-                        raise error
+                        raise error.__cause__ or error if isinstance(error, _Interrupted) else error
                 unseen += len(done)
-                done.clear()
                 if until and unseen > count // _MOST_LOOKS and None in replies:
                     unseen = 0
                     if await in_thread(until, so_far()):
                         return so_far()
         finally:
-            stop()
+            for call in calls:
+                call.over = True
             for task in tasks:
                 task.cancel()
             if tasks:
@@ -235,16 +222,12 @@ class CalledModel(TextModel):
         return await self._tried(lambda: timed(acalled(ask())), tries or _Tries())
 
     async def _tried(self, ask: Callable[[], Awaitable[Result]], tries: _Tries) -> Result:
-        while True:
-            try:
-                async with self._limits.slot(self._cap, self._own):
-                    tries.begin()
-                    return await ask()
-            except Exception as error:
-                if tries.made >= self._attempts or not self._worth_retrying(error):
-                    raise
-                failed = error
-            await pause_before_try(failed, tries.made)
+        async def in_turn() -> Result:
+            async with self._limits.slot(self._cap, self._own):
+                tries.begin()
+                return await ask()
+
+        return await retried(in_turn, self._attempts, self._worth_retrying)
 
     def _checked(self, said: Any, kind: type[Ending]) -> Any:
         """Return what a function gave if it is a text or of this kind, without keys that a server sent back."""

@@ -7,6 +7,7 @@ limit. Nothing can end such a thread before the function returns, so their numbe
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
 import threading
 import time
@@ -15,7 +16,7 @@ from concurrent import futures
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import copy_context
 from numbers import Real
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.models.threads import END, PerLoop, Task, acalled, called, in_thread, started
@@ -182,15 +183,25 @@ async def await_within(seconds: float | None, awaitable: Awaitable[Result], late
     raise TimeoutError(late or f"no answer within {seconds:g} s")
 
 
-async def pause_before_try(error: Exception, tries: int) -> None:
-    """Wait as long as the server asks, else with full jitter; raise the error if the server asks for too long."""
-    pause = retry_after(error)
-    if pause is None:
-        from tenacity import RetryCallState, wait_random_exponential
+async def retried(
+    ask: Callable[[], Awaitable[Result]], attempts: int, worth_retrying: Callable[[BaseException], bool]
+) -> Result:
+    """Await what a function gives, again after a pause where that may help, in so many tries at most.
 
-        state = RetryCallState(cast(Any, None), None, (), {})  # the number of tries decides
-        state.attempt_number = min(tries, 64)
-        pause = wait_random_exponential(multiplier=_FIRST_WAIT, max=_LAST_WAIT)(state)
-    elif not pause <= LONGEST_WAIT:
-        raise error
-    await asyncio.sleep(pause)
+    The pause is as long as the server asks, else has full jitter; a server that asks for too long gets no other try.
+    """
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            return await ask()
+        except Exception as error:
+            if tries >= attempts or not worth_retrying(error):
+                raise
+            pause = retry_after(error)
+            if pause is None:
+                longest = min(_LAST_WAIT, _FIRST_WAIT * 2.0 ** min(tries - 1, 64))
+                pause = random.uniform(0, longest)
+            elif not pause <= LONGEST_WAIT:
+                raise
+        await asyncio.sleep(pause)

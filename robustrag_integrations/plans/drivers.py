@@ -150,9 +150,7 @@ class TextPerformer:
             return request.find()
         if not isinstance(request, Ask):
             return None
-        if request.until is not None:
-            return self.model.generate_until(request.prompts, request.role, request.until)
-        return self.model.generate(request.prompts, request.role)
+        return self.model.generate(request.prompts, request.role, request.until)
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop."""
@@ -160,9 +158,7 @@ class TextPerformer:
             return await _found(request)
         if not isinstance(request, Ask):
             return None
-        if request.until is not None:
-            return await self.model.agenerate_until(request.prompts, request.role, request.until)
-        return await self.model.agenerate(request.prompts, request.role)
+        return await self.model.agenerate(request.prompts, request.role, request.until)
 
 
 async def _found(request: Retrieve) -> Any:

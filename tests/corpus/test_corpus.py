@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations import Passage
-from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, split
+from robustrag_integrations.corpus import BM25Index, CorpusError, read_documents, split
 from robustrag_integrations.corpus.reading import MOST_NAMED
 from tests.helpers.documents import write_pdf
 
@@ -173,7 +173,7 @@ def test_documents_are_named_by_their_path_below_what_they_have_in_common(tmp_pa
 
 
 def test_a_short_document_stays_whole_and_a_long_one_is_numbered() -> None:
-    found = split([Document("short", "a", "s"), Document("One is. " * 20, "b", "t"), Document("  ", "c", "u")], 60)
+    found = split([Passage("short", "a", "s"), Passage("One is. " * 20, "b", "t"), Passage("  ", "c", "u")], 60)
     assert (found[0].id, found[0].text) == ("a", "short")
     assert [p.id for p in found[1:]] == ["b#1", "b#2", "b#3"]
     assert {p.origin for p in found[1:]} == {"t"}
@@ -183,7 +183,7 @@ def test_a_short_document_stays_whole_and_a_long_one_is_numbered() -> None:
 def test_no_passage_begins_between_a_label_and_its_value(gap: str) -> None:
     text = "\n".join(f"Ward {n}, visiting hours:{gap}{n} to {n + 2} pm" for n in range(1, 10))
     for size in range(50, 90):
-        found = [p.text for p in split([Document(text, "a", "s")], size)]
+        found = [p.text for p in split([Passage(text, "a", "s")], size)]
         assert len(found) > 2
         assert not [each for each in found if each[0].isdigit() or each.endswith(":")]
 
@@ -208,7 +208,7 @@ def test_lines_of_a_pdf_are_kept_together_by_what_is_near(tmp_path: Path) -> Non
 @settings(max_examples=60, deadline=None)
 @given(st.text(st.sampled_from("ab. \n#{}\u3000é\x1b|<"), max_size=600), st.integers(50, 120))
 def test_splitting_keeps_every_character_that_can_be_seen(text: str, size: int) -> None:
-    found = split([Document(text, "a", "s")], size)
+    found = split([Passage(text, "a", "s")], size)
     assert "".join("".join(p.text.split()) for p in found) == "".join(text.split())
     assert all(len(p.text) <= size for p in found)
 

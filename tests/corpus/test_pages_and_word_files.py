@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.corpus import CorpusError, Document, Reading, read_documents
+from robustrag_integrations.corpus import CorpusError, Reading, read_documents
+from robustrag_integrations.grouping.passages import Passage
 from tests.helpers.documents import write_docx
 
 for _library in ("bs4", "lxml", "markdownify", "docx"):
@@ -29,7 +30,7 @@ def read(path: Path, data: str | bytes, **how: bool) -> Reading:
 
 def text(path: Path, data: str | bytes, **how: bool) -> str:
     [document] = read(path, data, **how).documents
-    assert document == Document(document.text, path.name, path.name, {"file_path": path.name}, "file_path")
+    assert document == Passage(document.text, path.name, path.name, {"file_path": path.name}, origin_entry="file_path")
     return document.text
 
 

@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tenacity import stop_after_attempt
 
 from robustrag_integrations import Passage
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.corpus import BM25Index, HybridIndex
 from robustrag_integrations.models import embedding
 from robustrag_integrations.models.embedding import embedding_of
-from robustrag_integrations.models.server import embedding as served
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 CONCEPTS = (
@@ -131,9 +129,9 @@ def test_a_server_that_sends_too_much_or_nothing_or_elsewhere_is_an_error_in_wor
     other = serving(lambda request: elsewhere.append(request) or embedded(request))
     never = Event()
     long = b'{"data": [{"embedding": [%s]}]}' % b",".join([b"1"] * 70_000)
-    monkeypatch.setattr(served, "_SECONDS", 0.5)
-    monkeypatch.setattr(served, "_LARGEST_REPLY", 200_000)
-    monkeypatch.setattr(served, "stop_after_attempt", lambda attempts: stop_after_attempt(1))
+    monkeypatch.setattr(embedding, "_SECONDS", 0.5)
+    monkeypatch.setattr(embedding, "_LARGEST_REPLY", 200_000)
+    monkeypatch.setattr(embedding, "_ATTEMPTS", 1)
     for reply, said in (
         (Reply(body=b'{"data": [' + b" " * 300_000 + b"]}"), "larger than 200,000 bytes$"),
         (Reply(body=long), "vectors of more than 65,536 numbers"),

@@ -18,7 +18,7 @@ from robustrag_integrations._util.errors import QuorumError
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.models.base import Response, Role
+from robustrag_integrations.models.base import Response, Role, Until
 from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, context_of, split
 
@@ -52,7 +52,7 @@ class SamplingModel(ScriptedModel):
         super().__init__({})
         self._replies, self._seed, self._shared, self._planted = replies, seed, shared, planted
 
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         if role == "final":
             return [Response(p.text) for p in prompts]
         stream = random.Random(self._seed)

@@ -17,6 +17,7 @@ from robustrag_integrations.models.base import (
     Response,
     Role,
     TextModel,
+    Until,
 )
 from robustrag_integrations.text.prompts import Prompt, PromptSet, PromptTemplate
 
@@ -58,14 +59,14 @@ class ScriptedModel(TextModel):
         self._conclude = conclude
         self.asked: list[tuple[Role, str]] = []
 
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         self.asked += [(role, p.text) for p in prompts]
         if role == "final":
             return [Response(self._conclude(p.text)) for p in prompts]
         said = [self._say(context_of(p)) for p in prompts]
         return [Response(text, error="failed on purpose" if text is None else None) for text in said]
 
-    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         await asyncio.sleep(0)
         return self.generate(prompts, role)
 

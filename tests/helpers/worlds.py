@@ -30,7 +30,7 @@ from robustrag_integrations.defenses.keyword.defense import keyword_certificatio
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.voting.defense import VotingSettings, voting_certification_plan, voting_plan
 from robustrag_integrations.grouping.passages import Passage, Source
-from robustrag_integrations.models.base import Distributions, Opening, Response, Role
+from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Until
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft, MethodTerms, SpendingBook, finish
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Reply, Request, Steps
@@ -319,7 +319,7 @@ class ConsensusModel(ScriptedModel):
         super().__init__(lambda text: moves(text).reply)
         self._moves = moves
 
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         assert role == "isolated"
         return [self._moves(context_of(prompt)).response for prompt in prompts]
 

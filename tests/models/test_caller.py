@@ -37,8 +37,8 @@ def until(number: int) -> Until:
 
 def asked(model: CallableModel, style: str, rule: Until) -> list[Response]:
     if style == "synchronous":
-        return model.generate_until(PROMPTS, "isolated", rule)
-    return asyncio.run(model.agenerate_until(PROMPTS, "isolated", rule))
+        return model.generate(PROMPTS, "isolated", rule)
+    return asyncio.run(model.agenerate(PROMPTS, "isolated", rule))
 
 
 # --- as soon as the replies are enough

@@ -40,7 +40,7 @@ def test_prompts_that_are_one_batch_stay_together() -> None:
     batches = []
 
     class Batched(ScriptedModel):
-        def generate(self, prompts, role):
+        def generate(self, prompts, role, until=None):
             batches.append(len(prompts))
             return super().generate(prompts, role)
 

@@ -8,8 +8,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations.corpus import BM25Index, Document, read_documents, split
+from robustrag_integrations.corpus import BM25Index, read_documents, split
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, question_of
+from robustrag_integrations.grouping.passages import Passage
 
 
 def world_folder() -> Path:
@@ -17,7 +18,7 @@ def world_folder() -> Path:
     return Path(str(resources.files("robustrag_integrations") / "evaluation" / "world"))
 
 
-def read_world(folder: Path) -> tuple[Document, ...]:
+def read_world(folder: Path) -> tuple[Passage, ...]:
     """The articles."""
     return read_documents([str(folder / "world.jsonl")]).documents
 

@@ -30,6 +30,7 @@ from robustrag_integrations.models.base import (
     Role,
     TextModel,
     TokenCodec,
+    Until,
 )
 from robustrag_integrations.models.reply import Piece
 from robustrag_integrations.text.prompts import Prompt
@@ -129,14 +130,14 @@ class MeteredModel(AroundModel):
         self._fingerprint = fingerprint
         self._cache = cache
 
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """Answer from the cache where it can, and ask the model for the rest."""
         keys, known = self._look_up(prompts, role)
         wanted = _missing(keys, known)
         made = self._model.generate([prompts[i] for i in wanted], role) if wanted else []
         return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
 
-    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop."""
         keys, known = self._look_up(prompts, role)
         wanted = _missing(keys, known)

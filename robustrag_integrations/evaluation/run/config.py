@@ -127,8 +127,8 @@ class EvalConfig:
 def load_config(path: str) -> dict[str, Any]:
     """Return the mapping in a YAML file; JSON is YAML as well."""
     try:
-        return read_yaml(path, "config", ConfigError)
-    except ConfigError as error:
+        return read_yaml(path)
+    except ValueError as error:
         raise ConfigError(f"{printable(path, 200)}: {error}") from error
 
 

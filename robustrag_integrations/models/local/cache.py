@@ -16,8 +16,6 @@ from transformers.cache_utils import Cache
 
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 
-_ROOM = 256  # columns that a full cache grows by at least
-
 
 @dataclass(frozen=True)
 class KeyValues:
@@ -33,7 +31,7 @@ class KeyValues:
 
 
 class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
-    """A KV cache for rows of different lengths: `capacity` columns each, and more where a pass writes more."""
+    """A KV cache for rows of different lengths: `capacity` columns each."""
 
     def __init__(self, rows: int, capacity: int, *, fixed: bool = False) -> None:
         super().__init__(layers=[])
@@ -93,18 +91,9 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         return self._kept[layer]
 
     def _columns(self, new: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the indices of every row's next columns, [rows, 1] and [rows, new]; grow the buffers if need be."""
+        """Return the indices of every row's next columns, [rows, 1] and [rows, new]."""
         if self._ends is None or self._ends[1].shape[1] != new:
-            if (end := max(self.lengths) + new) > self.capacity:
-                self._grow(end + max(_ROOM, end // 2) - self.capacity)
             rows = torch.arange(self.rows, device=device)[:, None]
             ends = torch.tensor(self.lengths, device=device)[:, None]
             self._ends = rows, ends + torch.arange(new, device=device)
         return self._ends
-
-    def _grow(self, columns: int) -> None:
-        self.capacity += columns
-        self._kept = [
-            (torch.nn.functional.pad(keys, (0, 0, 0, columns)), torch.nn.functional.pad(values, (0, 0, 0, columns)))
-            for keys, values in self._kept
-        ]

@@ -25,6 +25,7 @@ from robustrag_integrations.models.base import (
     Role,
     TextModel,
     TokenCodec,
+    Until,
 )
 from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder, TokenizerCodec, ends_in
 from robustrag_integrations.models.reply import Ending, Piece
@@ -67,6 +68,8 @@ class LocalModel(TextModel, DecodingModel):
         prefill_tokens: number of tokens read in one forward pass, which bounds the memory that activations take.
     """
 
+    shares_batches = True
+
     def __init__(
         self,
         model: Any,
@@ -92,17 +95,18 @@ class LocalModel(TextModel, DecodingModel):
         chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
         check_flag(share_prefixes=share_prefixes, chat=chat)
         self._model, self._tokenizer = model, tokenizer
-        self._max_context_tokens, self._max_new_tokens = max_context_tokens, max_new_tokens
+        self._max_context_tokens = max_context_tokens
         self._encoder = PromptEncoder(tokenizer, chat=chat, template_options=template_options)
         self._abstentions = self._encoder.abstentions()
         self._lm = CausalLM(model)
+        self.window, self.longest_reply = self._lm.window, max_new_tokens
         self._reader = PromptReader(
             self._lm, share=share_prefixes, keep_bytes=prefix_cache_bytes, at_once=prefill_tokens
         )
         configs = (model.config, getattr(model, "generation_config", None))
         self._codec = TokenizerCodec(tokenizer, frozenset().union(*map(ends_in, configs)))
         ends = tuple(stop) if stop is not None else (() if chat else ("\n\n",))
-        self.writer = GreedyWriter(self._reader, self._codec, ends, max_new_tokens)
+        self._writer = GreedyWriter(self._reader, self._codec, ends, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
     @classmethod
@@ -173,24 +177,9 @@ class LocalModel(TextModel, DecodingModel):
         return self._codec
 
     @property
-    def shares_batches(self) -> bool:
-        """True: the prompts of one call are one batch."""
-        return True
-
-    @property
-    def window(self) -> int:
-        """The model's context window in tokens."""
-        return self._lm.window
-
-    @property
     def limit(self) -> str:
         """The setting `max_new_tokens`."""
         return "max_new_tokens"
-
-    @property
-    def longest_reply(self) -> int:
-        """The setting `max_new_tokens`."""
-        return self._max_new_tokens
 
     @property
     def repeats(self) -> Repeats:
@@ -222,14 +211,19 @@ class LocalModel(TextModel, DecodingModel):
         """Drop the kept prefixes, and what was measured: needed after changes to the model other than weights."""
         self._reader.forget()
 
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """Answer all prompts in one batch, greedily."""
         if not prompts:
             return []
-        encoded, longest = self._encode(prompts, role, self._max_new_tokens)
-        return self.complete(encoded, self.writer.together(encoded, longest))
+        encoded, longest = self._encode(prompts, role, self.longest_reply)
+        replies = self._writer.together(encoded, longest)
+        opened, used = self._encoder.frame.opened, self._usage(encoded, [reply.text or "" for reply in replies])
+        return [
+            replace(reply, text=opened + (reply.text or ""), truncated=e.truncated, usage=usage)
+            for reply, e, usage in zip(replies, encoded, used, strict=True)
+        ]
 
-    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` in a thread; cancelling it stops it at the next prompt that is read, or the next token."""
         return await self.in_thread(self.generate, prompts, role)
 
@@ -239,11 +233,11 @@ class LocalModel(TextModel, DecodingModel):
 
     def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """Yield the greedy answer to one prompt, token by token, then its usage and whether it was cut."""
-        [encoded], _ = self._encode([prompt], role, self._max_new_tokens)
+        [encoded], _ = self._encode([prompt], role, self.longest_reply)
         said = ""
         if self._encoder.frame.opened:
             yield self._encoder.frame.opened
-        for piece in self.writer.pieces(encoded):
+        for piece in self._writer.pieces(encoded):
             if isinstance(piece, Ending):
                 [usage] = self._usage([encoded], [said])
                 yield Response.of("", replace(piece, usage=usage), truncated=encoded.truncated)
@@ -284,14 +278,6 @@ class LocalModel(TextModel, DecodingModel):
             for p, e in zip(prompts, encoded, strict=True)
         ]
         return encoded, longest
-
-    def complete(self, encoded: Sequence[Encoded], replies: Sequence[Response]) -> list[Response]:
-        """Add the usage, whether passages were cut, and the mark of reasoning that the prompt ends in."""
-        used = self._usage(encoded, [reply.text or "" for reply in replies])
-        return [
-            replace(reply, text=self._encoder.frame.opened + (reply.text or ""), truncated=e.truncated, usage=usage)
-            for reply, e, usage in zip(replies, encoded, used, strict=True)
-        ]
 
     def _usage(self, prompts: Sequence[Encoded], texts: Sequence[str]) -> list[Usage]:
         """Count the tokens of prompts and of their answers as the tokenizer reads them, without the end tokens."""

@@ -99,7 +99,7 @@ class OpenAIModel(CalledModel):
             raise ValueError(f"options may not hold {', '.join(owned)}; these are arguments of their own, or fixed")
         given = {"temperature": temperature, "seed": seed}
         given = {name: value for name, value in given.items() if value is not None}
-        self._max_tokens = max_tokens
+        self.longest_reply = max_tokens
         self._fields: dict[str, Any] = {"model": model, limit: max_tokens, **given, **options}
 
     @property
@@ -112,11 +112,6 @@ class OpenAIModel(CalledModel):
     def limit(self) -> str:
         """The setting `max_tokens`."""
         return "max_tokens"
-
-    @property
-    def longest_reply(self) -> int:
-        """The setting `max_tokens`."""
-        return self._max_tokens
 
     @property
     def repeats(self) -> Repeats:

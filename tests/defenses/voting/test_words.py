@@ -21,7 +21,7 @@ class Leaning(ScriptedModel):
         super().__init__({})
         self.asked: list[str] = []
 
-    def generate(self, prompts, role):
+    def generate(self, prompts, role, until=None):
         self.asked += [prompt.text for prompt in prompts]
         return [Response(self.said(prompt.text)) for prompt in prompts]
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
-from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, split
+from robustrag_integrations.corpus import BM25Index, CorpusError, read_documents, split
 from robustrag_integrations.corpus.extract import READ, reply
 from robustrag_integrations.corpus.limits import FileLimits
+from robustrag_integrations.grouping.passages import Passage
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, name, text
 from tests.fuzz.source import Source, Target, scratch
@@ -25,7 +26,7 @@ from tests.helpers.documents import write_docx, write_pdf
 _SHAPE = {"text": "The mill is old.", "source": "Gazette", "title": "Mill", "id": "7"}
 
 
-def _read(path: Path) -> list[Document]:
+def _read(path: Path) -> list[Passage]:
     """The documents, each with valid text, a name and a source; or none, with a harmless reason."""
     try:
         documents = list(read_documents([str(path)]).documents)
@@ -102,7 +103,7 @@ _EXTRACTED = [(kind, files) for library, kind, files in _KINDS if find_spec(libr
 
 def retrieval(source: Source) -> None:
     """Splitting keeps every visible character and the size limit; retrieval returns passages of the index."""
-    documents = [Document(text(source, 6, 3000), f"d{n}", "s") for n in range(source.between(1, 2))]
+    documents = [Passage(text(source, 6, 3000), f"d{n}", "s") for n in range(source.between(1, 2))]
     size = source.between(50, 200)
     passages = split(documents, size)
     assert all(len(p.text) <= size for p in passages)
