@@ -71,7 +71,7 @@ class Baseline(TextDefense):
 
 
 def function_of(name: str, given: Any) -> Function:
-    """The function itself, or the one of a name (`module:function`, `file.py:function`)."""
+    """The function itself, or the one of a name (`module:function`)."""
     found = load_object(given, f"{name}={given!r:.200}") if isinstance(given, str) else given
     if not callable(found):
         raise TypeError(f"{name} must be a function or module:function, got {type(found).__name__}")

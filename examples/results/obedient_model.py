@@ -3,7 +3,7 @@
 It shows what an attack does to a model that falls for it, which small models mostly do not, and never how often a real
 one would. What it obeys are the orders below; there is no prompt that makes it resist. Around the bundled reader:
 
-    robustrag eval ... --model python:examples/results/obedient_model.py:bundled
+    robustrag eval ... --model python:examples.results.obedient_model:bundled
 """
 
 from __future__ import annotations

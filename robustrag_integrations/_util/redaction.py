@@ -210,7 +210,6 @@ def _without_pieces(text: str, secrets: list[str]) -> str:
 
 
 def _chained(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and those that it is chained to."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

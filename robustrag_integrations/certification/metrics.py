@@ -187,7 +187,7 @@ METRICS: Mapping[str, Metric] = {"contains": contains_answer, "exact": exact_cho
 
 
 def metric_of(name: str | Metric) -> Metric:
-    """Return the metric of that name: of `METRICS`, `module:function`, `path/to/file.py:function`, or a function.
+    """Return the metric of that name: of `METRICS`, `module:function`, or a function.
 
     The function takes a response and its references and returns a number of at least 0. Naming one runs its module.
 

@@ -22,7 +22,7 @@ from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, default_method, entry_of
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.models.providers import NamedModel, check_name, described, forms_that_take, takes
+from robustrag_integrations.models.providers import NamedModel, described, forms_that_take, takes
 from robustrag_integrations.text.prompts import OPEN_TASKS, Task
 
 if TYPE_CHECKING:
@@ -88,9 +88,10 @@ def some_text(text: str) -> str:
 
 def model_name(text: str) -> str:
     """Return a model's name, as listed in `PROVIDERS`."""
-    if problem := check_name(text):
-        raise argparse.ArgumentTypeError(problem)
-    return text
+    try:
+        return NamedModel(text).name
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def embedding_name(text: str) -> str:

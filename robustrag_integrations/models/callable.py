@@ -217,7 +217,6 @@ class CalledModel(TextModel):
         raise self._final_failure(failed)
 
     async def _call(self, ask: Callable[[], Awaitable[Result]], tries: _Tries | None = None) -> Result:
-        """Make one call within the limits."""
         timed = partial(await_within, self._limits.timeout)
         return await self._tried(lambda: timed(acalled(ask())), tries or _Tries())
 

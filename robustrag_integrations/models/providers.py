@@ -73,17 +73,6 @@ def takes(name: str, setting: str) -> bool:
     return provider is not None and setting in provider.takes
 
 
-def check_name(name: str) -> str | None:
-    """Return what is wrong with a model's name; None if nothing is."""
-    provider = provider_of(name)
-    if provider is None:
-        *others, last = (provider.form for provider in PROVIDERS)
-        known = f"{', '.join(others)}, or {last}"
-        return f"unknown model {name!r}: there is no folder of that name here. Give {known} (a model's folder)"
-    fits = re.fullmatch(provider.pattern, name.removeprefix(provider.prefix))
-    return None if fits else f"{name!r} must be {provider.form}"
-
-
 def silence_transformers() -> None:
     """Turn off the library's progress bars and advice; what matters is in the answer's own warnings."""
     from transformers.utils import logging
@@ -114,7 +103,6 @@ def _load_local(name: str, settings: Mapping[str, Any]) -> TextModel:
 
 
 def _local_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yield the names and contents of a transformers model's files."""
     for file in sorted(_folder_of(name).iterdir()):
         if file.suffix in (".json", ".safetensors", ".model", ".jinja") and file.name != "scores.json":  # about it
             yield file.name.encode()
@@ -138,7 +126,6 @@ def _load_completions(name: str, settings: Mapping[str, Any]) -> TextModel:
 
 
 def _of_server(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings under the names that served models have for them."""
     return {{"max_new_tokens": "max_tokens"}.get(name, name): value for name, value in settings.items()}
 
 
@@ -167,12 +154,9 @@ def _load_function(name: str, settings: Mapping[str, Any]) -> TextModel:
 def _function_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield the name and the function's source file, without what that file imports."""
     yield name.encode()
-    file = name.removeprefix("python:").rpartition(":")[0]
-    if not file.endswith(".py"):
-        see_working_folder()
-        spec = importlib.util.find_spec(file)
-        file = str(spec and spec.origin)
-    yield Path(file).read_bytes()
+    see_working_folder()
+    spec = importlib.util.find_spec(name.removeprefix("python:").rpartition(":")[0])
+    yield Path(str(spec and spec.origin)).read_bytes()
 
 
 _SERVED = frozenset({"base_url", "max_new_tokens", "max_concurrency"})
@@ -214,10 +198,17 @@ class NamedModel:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise ValueError(f"name={self.name!r:.80} must be a text")
-        if problem := check_name(self.name):
-            raise ValueError(problem)
+        provider = provider_of(self.name)
+        if provider is None:
+            *others, last = (provider.form for provider in PROVIDERS)
+            known = f"{', '.join(others)}, or {last}"
+            raise ValueError(
+                f"unknown model {self.name!r}: there is no folder of that name here. Give {known} (a model's folder)"
+            )
+        if not re.fullmatch(provider.pattern, self.name.removeprefix(provider.prefix)):
+            raise ValueError(f"{self.name!r} must be {provider.form}")
         for setting in self._settings:
-            if setting not in self._provider.takes:
+            if setting not in provider.takes:
                 raise ValueError(f"{setting} goes with {forms_that_take(setting)}, not with {self.name!r}")
         check_at_least(1, **{name: n for name in _COUNTS if (n := getattr(self, name)) is not None})
         if self.dtype not in (None, *DTYPES):

@@ -124,21 +124,23 @@ def test_references_and_scores_are_checked() -> None:
         checked_score(float("nan"), contains_answer)
 
 
-def test_metrics_are_found_by_name_and_custom_ones_by_module_or_file(tmp_path) -> None:
+def test_metrics_are_found_by_name_and_custom_ones_by_module(tmp_path, monkeypatch) -> None:
     assert metric_of("contains") is contains_answer
     assert metric_of("exact") is exact_choice
     assert metric_of("robustrag_integrations.certification.metrics:contains_answer") is contains_answer
-    file = tmp_path / "mine.py"
-    file.write_text("class M:\n    def half(self, response, references):\n        return 0.5\nm = M()\n")
-    assert metric_of(f"{file}:m.half")("a", ["a"]) == 0.5
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_metric.py").write_text(
+        "class M:\n    def half(self, response, references):\n        return 0.5\nm = M()\n"
+    )
+    assert metric_of("my_metric:m.half")("a", ["a"]) == 0.5
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
         ("f1", "'f1' is unknown; use one of contains, exact, all, or module:function"),
-        ("nowhere:f", "cannot import 'nowhere'"),
-        ("broken.py:f", "cannot import 'broken.py'"),
+        ("nowhere:f", "cannot import 'nowhere:f'"),
+        ("broken:f", "cannot import 'broken:f'"),
     ],
 )
 def test_a_metric_that_cannot_be_found_is_named_with_the_fix(tmp_path, monkeypatch, name, said) -> None:

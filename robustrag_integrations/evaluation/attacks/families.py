@@ -169,7 +169,7 @@ def _common_words(texts: Iterable[str], without: Iterable[str]) -> list[str]:
 
 
 def attack_of(name: str | Writer) -> Attack:
-    """The attack of that name: of `ATTACKS`, `module:function`, `file.py:function`, or a function.
+    """The attack of that name: of `ATTACKS`, `module:function`, or a function.
 
     A function takes a `Scene` and returns one text, or several; it decides what is planted and never where, so that
     whatever it returns is an attack within the budget.

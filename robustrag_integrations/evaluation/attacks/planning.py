@@ -49,7 +49,7 @@ def plan_attack(
     """Corrupt a retrieval. The same arguments always give the same passages.
 
     Args:
-        name: a name of `ATTACKS`, `module:function`, `file.py:function`, or a function.
+        name: a name of `ATTACKS`, `module:function`, or a function.
         question: the target of the attack.
         shown: the clean retrieval, best first.
         rank: the place of the planted passages: together at the top (`first`), in the `middle`, at the end (`last`), or

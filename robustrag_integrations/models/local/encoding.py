@@ -141,7 +141,6 @@ class PromptEncoder:
         return [h for h in heads if heads[-1].ids[: len(h.ids)] == h.ids]
 
     def _compute_frame(self, prompt: Prompt) -> tuple[int, ...]:
-        """Tokenise a prompt whose context is empty."""
         [read] = self._read([prompt.text])
         return tuple(self._from_head(self._heads(prompt), prompt.text, read)[0])
 

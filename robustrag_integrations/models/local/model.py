@@ -215,7 +215,7 @@ class LocalModel(TextModel, DecodingModel):
         """Answer all prompts in one batch, greedily."""
         if not prompts:
             return []
-        encoded, longest = self._encode(prompts, role, self.longest_reply)
+        encoded, longest = self._encode(prompts, role, self._writer.max_new_tokens)
         replies = self._writer.together(encoded, longest)
         opened, used = self._encoder.frame.opened, self._usage(encoded, [reply.text or "" for reply in replies])
         return [
@@ -233,7 +233,7 @@ class LocalModel(TextModel, DecodingModel):
 
     def stream(self, prompt: Prompt, role: Role = "final") -> Iterator[Piece]:
         """Yield the greedy answer to one prompt, token by token, then its usage and whether it was cut."""
-        [encoded], _ = self._encode([prompt], role, self.longest_reply)
+        [encoded], _ = self._encode([prompt], role, self._writer.max_new_tokens)
         said = ""
         if self._encoder.frame.opened:
             yield self._encoder.frame.opened

@@ -156,7 +156,6 @@ class PromptReader:
         return SeparateBatches([self.alone(prompt, room) for prompt in prompts]), isolation
 
     def _single(self, rules: MaskRules, prompt: Encoded, known: _Known, room: int) -> SinglePrompt:
-        """Lay out a prompt behind its prefix."""
         prefix = self._read_before(rules, prompt, known)
         rest = prompt.ids[prompt.shared :]
         return SinglePrompt(self.lm, rules, prefix, rest, room=room, at_once=self._at_once)

@@ -208,18 +208,15 @@ def _checked_address(address: str) -> str:
 
 
 def _largest_reply(request: Mapping[str, Any]) -> int:
-    """Return the most bytes of a whole reply."""
     listed = _most(request, "logprobs", "top_logprobs")
     return _FRAME + _tokens(request) * (_TOKEN + (_LISTED * (listed + 1) if listed else 0))
 
 
 def _tokens(request: Mapping[str, Any]) -> int:
-    """Return the most tokens of a reply."""
     return _most(request, "max_tokens", "max_completion_tokens") or _UNLIMITED
 
 
 def _most(request: Mapping[str, Any], *names: str) -> int:
-    """Return the largest number under one of these names."""
     return max((int(request[name]) for name in names if isinstance(request.get(name), (int, float))), default=0)
 
 

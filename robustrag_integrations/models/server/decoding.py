@@ -238,7 +238,6 @@ class RemoteSession(DecodingSession):
         return probability
 
     def _take(self, rows: Iterable[int]) -> None:
-        """Ask for the next list of these rows."""
         self._keep(self._ask([(row, self._prefix) for row in rows], self._count))
 
     def _ask(self, places: Sequence[_Place], count: int) -> dict[_Place, TokenList | ModelError]:

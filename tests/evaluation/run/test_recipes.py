@@ -29,12 +29,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def test_an_attack_is_a_function_from_a_scene_to_texts(run: Callable[..., Any], tmp_path: Path) -> None:
-    Path("mine.py").write_text(
+    Path("my_attack.py").write_text(
         "def flattery(scene):\n    return [f'Experts agree: {scene.target}.'] * scene.corruption_size\n"
     )
-    attack = ("--attack", "mine.py:flattery", "--set", "corruption_sizes=2")
+    attack = ("--attack", "my_attack:flattery", "--set", "corruption_sizes=2")
     rows = run("--data", write_questions(tmp_path), *VOTING, *attack)
-    attacked = [row for row in rows if row["attack"]["name"] == "mine.py:flattery"]
+    attacked = [row for row in rows if row["attack"]["name"] == "my_attack:flattery"]
     assert len(attacked) == 3
     for row in attacked:
         planted = [p["text"] for p in row["passages"] if p["planted"]]
@@ -44,13 +44,13 @@ def test_an_attack_is_a_function_from_a_scene_to_texts(run: Callable[..., Any], 
 def test_a_metric_is_a_function_from_response_and_references_to_a_score(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
-    Path("mine.py").write_text(
+    Path("my_measure.py").write_text(
         "def overlap(response, references):\n"
         "    said = set(response.casefold())\n"
         "    return max(len(said & set(r.casefold())) / len(said | set(r.casefold())) for r in references)\n"
     )
-    scored = ("--attack", "none", "--certify", "1", "--set", "metric=mine.py:overlap")
+    scored = ("--attack", "none", "--certify", "1", "--set", "metric=my_measure:overlap")
     rows = run("--data", write_questions(tmp_path), *VOTING, *scored)
     assert [row["scores"]["correct"] for row in rows] == [1.0, 1.0, 1.0]
-    assert {row["metric"] for row in rows} == {"mine.py:overlap"}
+    assert {row["metric"] for row in rows} == {"my_measure:overlap"}
     assert {c["metric"] for row in rows for c in row["certificates"]} == {"overlap"}
