@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import missing
 
 try:
     import langchain_core  # noqa: F401 - the error below says what to install

@@ -98,17 +98,13 @@ class LangChainModel(CalledModel):
         self._heard = bool(run_manager.handlers)
         self._asked = llm if structured is None else structured.around(llm)
         self._by_tool = structured is not None
+        fields = (getattr(type(model), "model_fields", ()) for model, _ in wrapped_models(self._asked))
+        self.limit = limit_among(name for names in fields for name in names)
 
     @property
     def repeats(self) -> Repeats:
         """The model's reproducibility, by its settings."""
         return self._traits.repeats
-
-    @property
-    def limit(self) -> str | None:
-        """The model's own argument."""
-        fields = (getattr(type(model), "model_fields", ()) for model, _ in wrapped_models(self._asked))
-        return limit_among(name for names in fields for name in names)
 
     def _invoke(self, call: Call) -> Response:
         asking, value = self._asking(call)

@@ -33,8 +33,7 @@ from langchain_robustrag.tool import (
     told,
     unread,
 )
-from robustrag_integrations._util.errors import UndefendedError
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import UndefendedError, missing
 from robustrag_integrations.audit.hosted import hosted_result, hosted_tools
 from robustrag_integrations.text.prompts import ABSTENTION
 

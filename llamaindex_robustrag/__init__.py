@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import missing
 
 try:
     import llama_index.core  # noqa: F401 - the error below says what to install

@@ -112,6 +112,7 @@ class LLMModel(CalledModel):
         if llm.query_wrapper_prompt is not None and not self._chats:
             around += llm.query_wrapper_prompt.format(query_str="")
         self._fitter = Fitter(helper, llm, around)
+        self.limit = llm.model.limit if isinstance(llm, TextModelLLM) else limit_among(type(llm).model_fields)
 
     @property
     def repeats(self) -> Repeats:
@@ -134,12 +135,6 @@ class LLMModel(CalledModel):
         if temperature is None and "temperature" in type(llm).model_fields:
             return Repeats("samples", "no temperature is set, and most servers then sample")
         return Repeats()
-
-    @property
-    def limit(self) -> str | None:
-        """The LLM's own argument."""
-        llm = self._llm
-        return llm.model.limit if isinstance(llm, TextModelLLM) else limit_among(type(llm).model_fields)
 
     def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """Ask all prompts at once, each fitted to the window by itself, in threads that keep spans and contexts."""

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+_NAME = "robustrag-integrations"
 
 
 class RobustRAGError(Exception):
@@ -101,3 +105,20 @@ class TooFewVotesError(RobustRAGError):
 def was_cancelled(kind: type[BaseException]) -> bool:
     """True if the stream was closed or the task cancelled, which is not a failure."""
     return issubclass(kind, (asyncio.CancelledError, GeneratorExit))
+
+
+def missing(need: str, extra: str) -> ImportError:
+    """Return an error that says what needs an extra, and how to install it from where this package came."""
+    return ImportError(f"{need}: pip install {shlex.quote(f'{_NAME}[{extra}]{_origin()}')}")
+
+
+def _origin() -> str:
+    """Return the folder, file or repository that pip recorded; nothing for the package index."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        recorded = json.loads(distribution(_NAME).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return ""
+    scheme = f"{vcs['vcs']}+" if (vcs := recorded.get("vcs_info")) else ""
+    return f" @ {scheme}{recorded['url']}" if recorded.get("url") else ""

@@ -14,9 +14,9 @@ from robustrag_integrations._util.display import printable
 T = TypeVar("T")
 
 
-def parsed(text: str) -> Any:
+def parsed(text: str, **options: Any) -> Any:
     """Return the value of a JSON text; NaN and Infinity, which Python's parser takes, are a ValueError."""
-    return json.loads(text, parse_constant=_refuse_constant)
+    return json.loads(text, parse_constant=_refuse_constant, **options)
 
 
 def valid_text(text: str) -> str:

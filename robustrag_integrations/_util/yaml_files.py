@@ -8,22 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import RobustRAGError, missing
 
 _LARGEST = 64 * 1024  # bytes
 _DEEPEST = 10  # nested lists and mappings
 _LONGEST_NUMBER = 40  # characters
 
 
-class _Refused(ValueError):
-    """The file is not read; the message says why."""
-
-
 def read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the keys and values in a YAML file of at most 64 KiB; JSON is YAML as well. An empty file has none.
 
     Time and memory are bounded by the file's size: aliases, merged keys (`<<`), deep nesting and numbers of any length
-    are refused with a ValueError, so what comes back is no larger than what was written. Nothing is constructed but
+    are refused with a RobustRAGError, so what comes back is no larger than what was written. Nothing is constructed but
     plain values.
     """
     try:
@@ -37,21 +33,21 @@ def read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):  # before anything is built: both cost memory or minutes
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
-                raise _Refused("aliases (*name) and deep nesting are not read; write plain keys and values")
+                raise RobustRAGError("aliases (*name) and deep nesting are not read; write plain keys and values")
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
         _check_nodes(root)
         found = {} if root is None else loader.construct_document(root)
-    except _Refused:
+    except RobustRAGError:
         raise
     except Exception as failure:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
-        raise _Refused(f"not YAML: {printable(' '.join(str(failure).split()), 300)}") from failure
+        raise RobustRAGError(f"not YAML: {printable(' '.join(str(failure).split()), 300)}") from failure
     finally:
         if loader is not None:
             loader.dispose()
     found = {} if found is None else found
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise _Refused("it must hold keys and values, such as 'method: keyword'")
+        raise RobustRAGError("it must hold keys and values, such as 'method: keyword'")
     return found
 
 
@@ -66,13 +62,13 @@ def _text(path: str | os.PathLike[str]) -> str:
             found = file.read(_LARGEST + 1)
     except (OSError, ValueError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else str(failure)
-        raise _Refused(f"cannot read the config: {reason}") from failure
+        raise RobustRAGError(f"cannot read the config: {reason}") from failure
     if len(found) > _LARGEST:
-        raise _Refused(f"larger than {_LARGEST // 1024} KiB: not a config")
+        raise RobustRAGError(f"larger than {_LARGEST // 1024} KiB: not a config")
     try:
         return found.decode("utf-8-sig")
     except UnicodeDecodeError as failure:
-        raise _Refused("not UTF-8 text: not a config") from failure
+        raise RobustRAGError("not UTF-8 text: not a config") from failure
 
 
 def _check_nodes(root: Any) -> None:
@@ -88,10 +84,12 @@ def _check_nodes(root: Any) -> None:
         elif node.id == "mapping":
             keys = Counter(key.value for key, _ in node.value if key.id == "scalar")
             if twice := next((key for key, count in keys.items() if count > 1), None):
-                raise _Refused(f"the key {shown(twice)} is there twice; leave one out")
+                raise RobustRAGError(f"the key {shown(twice)} is there twice; leave one out")
             nodes += [part for pair in node.value for part in pair]
         elif kind == "merge":
-            raise _Refused("merged keys (<<) are not read; write plain keys and values")
+            raise RobustRAGError("merged keys (<<) are not read; write plain keys and values")
         elif kind in ("int", "float") and (":" in node.value or len(node.value) > _LONGEST_NUMBER):
             # 190:20:30 is 685,230 in YAML 1.1, and each further part makes it sixty times as large.
-            raise _Refused(f"{shown(node.value)} is read as a number: write it in decimal digits, or a text in quotes")
+            raise RobustRAGError(
+                f"{shown(node.value)} is read as a number: write it in decimal digits, or a text in quotes"
+            )

@@ -14,7 +14,7 @@ from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.models.progress import listening
+from robustrag_integrations.models.base import listening
 
 EXIT_ANSWERED = 0
 EXIT_FAILURE = 1

@@ -7,7 +7,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import missing
 from robustrag_integrations.cli.options import Answering, add_answering, open_methods, some_text, whole_number
 from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, complain
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA

@@ -9,8 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from robustrag_integrations._util.errors import RobustRAGError
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import RobustRAGError, missing
 from robustrag_integrations.grouping.passages import Passage
 
 CHUNK_SIZE = 600  # characters

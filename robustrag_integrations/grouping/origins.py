@@ -30,8 +30,7 @@ from pathlib import PurePath
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urlencode
 
-from robustrag_integrations._util.errors import INTERRUPTS
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import INTERRUPTS, missing
 from robustrag_integrations._util.normalise import few_marks
 
 _WEB = re.compile(r"(?:https?|wss?|ftps?):(?=[/\\]*[^/\\])", re.IGNORECASE)

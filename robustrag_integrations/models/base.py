@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -102,12 +104,14 @@ class TextModel(Model, ABC):
 
     Attributes:
         window: the most tokens of a prompt and its reply together; None: not known.
+        limit: the argument that says how long a reply may be; None: not known.
         longest_reply: the limit of a reply, in tokens; None: not known.
         shares_batches: True if the prompts of one `generate` are one batch: certification then keeps to the shapes of
             inference.
     """
 
     window: int | None = None
+    limit: str | None = None
     longest_reply: int | None = None
     shares_batches: bool = False
 
@@ -140,11 +144,6 @@ class TextModel(Model, ABC):
     def deterministic(self) -> bool:
         """True unless the model is known to sample; a certificate needs the same text for the same prompt."""
         return self.repeats.model != "samples"
-
-    @property
-    def limit(self) -> str | None:
-        """The argument that says how long a reply may be; None: not known."""
-        return None
 
 
 class TokenCodec(Protocol):
@@ -253,12 +252,11 @@ class AroundModel(TextModel):
     numerics = _wrapped("numerics")
     warnings = _wrapped("warnings")
     description = _wrapped("description")
-    limit = _wrapped("limit")
     repeats: Any = _wrapped("repeats")
 
     def __init__(self, model: TextModel) -> None:
         self._model = model
-        self.window, self.longest_reply = model.window, model.longest_reply
+        self.window, self.limit, self.longest_reply = model.window, model.limit, model.longest_reply
         self.shares_batches = model.shares_batches
 
 
@@ -312,3 +310,26 @@ class TwoModels(AroundModel):
 
     def _for(self, role: Role) -> TextModel:
         return self._writer if role == "final" else self._model
+
+
+# --- progress, for whoever waits at a terminal
+
+Listener = Callable[[int, int], None]
+
+_LISTENER: ContextVar[Listener | None] = ContextVar("robustrag_progress", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Have a listener called, from any thread, with the number of prompts that were read, and of how many."""
+    before = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(before)
+
+
+def tell(read: int, of: int) -> None:
+    """Tell the listener, if there is one, of a batch of several."""
+    if of > 1 and (listener := _LISTENER.get()) is not None:
+        listener(read, of)

@@ -14,7 +14,7 @@ from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError
 from robustrag_integrations._util.redaction import presentable, redacted, secrets_of, shown_in_one_line
 from robustrag_integrations.answers.determinism import Repeats, checked_samples
-from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until, not_asked
+from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until, not_asked, tell
 from robustrag_integrations.models.caller import (
     AT_ONCE,
     TRANSIENT,
@@ -23,7 +23,6 @@ from robustrag_integrations.models.caller import (
     is_busy,
     retried,
 )
-from robustrag_integrations.models.progress import tell
 from robustrag_integrations.models.reply import Ending, Piece
 from robustrag_integrations.models.threads import BACKGROUND, END, acalled, called, in_thread
 from robustrag_integrations.text.prompts import Prompt
@@ -41,19 +40,6 @@ class Call:
     prompt: Prompt
     role: Role
     index: int = 0
-
-
-@dataclass
-class _Tries:
-    """The tries of one call, until its reply is no longer wanted."""
-
-    made: int = 0
-    over: bool = False
-
-    def begin(self) -> None:
-        if self.over:
-            raise asyncio.CancelledError
-        self.made += 1
 
 
 class _Interrupted(Exception):
@@ -136,18 +122,24 @@ class CalledModel(TextModel):
     ) -> list[Response]:
         """Make all calls concurrently; those that are not waited for are cancelled."""
         assert ask is not None  # noqa: S101 - one of the two is given
-        count, calls = len(prompts), [_Tries() for _ in prompts]
-        replies = list[Response | None]([None] * count)
+        count = len(prompts)
+        replies, tries = list[Response | None]([None] * count), [0] * count
+        over = False
         tasks: set[asyncio.Task[None]] = set()
 
+        async def asked(index: int) -> Any:
+            if over:
+                raise asyncio.CancelledError
+            tries[index] += 1
+            return await ask(Call(prompts[index], role, index))
+
         async def respond(index: int) -> None:
-            call, prompt = calls[index], prompts[index]
             try:
-                said = BLANK if prompt.blank else await self._call(partial(ask, Call(prompt, role, index)), call)
+                said = BLANK if prompts[index].blank else await self._call(partial(asked, index))
                 said = self._checked(said, Response)
                 replies[index] = Response(said) if isinstance(said, str) else said
             except asyncio.CancelledError:
-                if call.over:
+                if over:
                     raise
                 # Cancelled by another user of a shared request, such as a cache: this call alone has failed.
                 replies[index] = Response(None, error="the call was cancelled, though its reply was waited for")
@@ -158,14 +150,14 @@ class CalledModel(TextModel):
             except BaseException as error:
                 cause = self._failure(error)
                 words = shown_in_one_line(error, cause)
-                words = f"gave up after {call.made} tries: {words}" if call.made > 1 else words
+                words = f"gave up after {tries[index]} tries: {words}" if tries[index] > 1 else words
                 replies[index] = Response(None, words, cause=cause)
             tell(count - replies.count(None), count)
 
         def so_far() -> list[Response]:
             return [
-                not_asked(cancelled=call.made > 0) if reply is None else reply
-                for reply, call in zip(replies, calls, strict=True)
+                not_asked(cancelled=made > 0) if reply is None else reply
+                for reply, made in zip(replies, tries, strict=True)
             ]
 
         # The rule is asked before each further call.
@@ -189,8 +181,7 @@ class CalledModel(TextModel):
                     if await in_thread(until, so_far()):
                         return so_far()
         finally:
-            for call in calls:
-                call.over = True
+            over = True
             for task in tasks:
                 task.cancel()
             if tasks:
@@ -204,7 +195,7 @@ class CalledModel(TextModel):
             return pieces, await anext(pieces, END)
 
         try:
-            pieces, piece = await self._tried(begin, _Tries())
+            pieces, piece = await self._tried(begin)
             async with aclosing(pieces):
                 while piece is not END:
                     yield self._checked(piece, Ending)
@@ -216,14 +207,13 @@ class CalledModel(TextModel):
             failed = error
         raise self._final_failure(failed)
 
-    async def _call(self, ask: Callable[[], Awaitable[Result]], tries: _Tries | None = None) -> Result:
+    async def _call(self, ask: Callable[[], Awaitable[Result]]) -> Result:
         timed = partial(await_within, self._limits.timeout)
-        return await self._tried(lambda: timed(acalled(ask())), tries or _Tries())
+        return await self._tried(lambda: timed(acalled(ask())))
 
-    async def _tried(self, ask: Callable[[], Awaitable[Result]], tries: _Tries) -> Result:
+    async def _tried(self, ask: Callable[[], Awaitable[Result]]) -> Result:
         async def in_turn() -> Result:
             async with self._limits.slot(self._cap, self._own):
-                tries.begin()
                 return await ask()
 
         return await retried(in_turn, self._attempts, self._worth_retrying)

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from packaging.version import Version
 
-from robustrag_integrations._util.errors import ModelError
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import ModelError, missing
 from robustrag_integrations._util.redaction import in_one_line, presentable, secrets_of
 from robustrag_integrations.models.caller import await_within, retried
 from robustrag_integrations.models.providers import silence_transformers

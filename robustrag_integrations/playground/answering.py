@@ -28,8 +28,7 @@ from robustrag_integrations.evaluation.attacks import ATTACKS, Attack, planted_t
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.run.cache import CallCache, MeteredModel, metered
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.models.progress import listening
+from robustrag_integrations.models.base import DecodingModel, TextModel, listening
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.models.threads import Task as Load
 from robustrag_integrations.models.threads import called, started

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import anyio
 from starlette.requests import ClientDisconnect, Request
@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError, QuorumError, RobustRAGError, TrustedError
-from robustrag_integrations._util.json_values import valid_text
+from robustrag_integrations._util.json_values import parsed, valid_text
 from robustrag_integrations._util.redaction import redacted
 
 Work = Callable[[dict[str, Any], "Reply"], Coroutine[Any, Any, None]]
@@ -115,7 +115,7 @@ async def _read_body(request: Request, limits: Limits) -> dict[str, Any]:
 
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
-        value = _valid(json.loads(body.decode(), parse_constant=_refuse, object_pairs_hook=_object))
+        value = _valid(parsed(body.decode(), object_pairs_hook=_object))
     except (ValueError, RecursionError):  # ValueErrors are those of UTF-8 and of numbers with too many digits, too
         value = None
     if not isinstance(value, dict):
@@ -132,10 +132,6 @@ def _valid(value: Any) -> Any:
     if isinstance(value, dict):
         return {valid_text(name): _valid(held) for name, held in value.items()}
     return value
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(name)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

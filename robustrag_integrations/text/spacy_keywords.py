@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import missing
 from robustrag_integrations.text.keywords import as_keyword, lines_of
 
 if TYPE_CHECKING:

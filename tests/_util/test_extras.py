@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import missing
 
 COMMIT = '{"url": "https://example.org/r.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}'
 

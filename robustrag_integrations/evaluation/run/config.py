@@ -128,7 +128,7 @@ def load_config(path: str) -> dict[str, Any]:
     """Return the mapping in a YAML file; JSON is YAML as well."""
     try:
         return read_yaml(path)
-    except ValueError as error:
+    except RobustRAGError as error:
         raise ConfigError(f"{printable(path, 200)}: {error}") from error
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import missing
 
 LEVEL = 0.95
 RESAMPLES = 2000

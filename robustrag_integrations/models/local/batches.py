@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import torch
 from transformers import DynamicCache
 
+from robustrag_integrations.models.base import Listener, tell
 from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, memory_explained
-from robustrag_integrations.models.progress import Listener, tell
 
 R = TypeVar("R", bound="_Rows")
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from robustrag_integrations._util.errors import ModelError
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import ModelError, missing
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 from robustrag_integrations.text.reasoning import parts_of
 

@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least, check_flag
-from robustrag_integrations._util.errors import ModelError
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import ModelError, missing
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import (
@@ -68,6 +67,7 @@ class LocalModel(TextModel, DecodingModel):
         prefill_tokens: number of tokens read in one forward pass, which bounds the memory that activations take.
     """
 
+    limit = "max_new_tokens"
     shares_batches = True
 
     def __init__(
@@ -175,11 +175,6 @@ class LocalModel(TextModel, DecodingModel):
     def codec(self) -> TokenCodec:
         """Its tokens as text."""
         return self._codec
-
-    @property
-    def limit(self) -> str:
-        """The setting `max_new_tokens`."""
-        return "max_new_tokens"
 
     @property
     def repeats(self) -> Repeats:

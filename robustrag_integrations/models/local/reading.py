@@ -19,6 +19,7 @@ from functools import partial
 import torch
 
 from robustrag_integrations._util.errors import ModelError
+from robustrag_integrations.models.base import tell
 from robustrag_integrations.models.local.batches import (
     Batch,
     PlainPrompt,
@@ -31,7 +32,6 @@ from robustrag_integrations.models.local.cancellation import uncancelled
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.isolation import Isolation, ModelMemo, probe
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, NoExplicitMasks
-from robustrag_integrations.models.progress import tell
 
 Tokens = tuple[int, ...]
 Weights = tuple[object, ...]  # a model's fingerprint

@@ -19,14 +19,13 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from robustrag_integrations._util.extras import missing
+from robustrag_integrations._util.errors import ModelError, missing
 
 try:
     import httpx
 except ImportError as error:
     raise missing("this model needs httpx", "openai") from error
 
-from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.caller import is_busy

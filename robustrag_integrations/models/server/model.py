@@ -58,6 +58,8 @@ class OpenAIModel(CalledModel):
         TypeError, ValueError: an argument is invalid: a number out of range, an address without http://.
     """
 
+    limit = "max_tokens"
+
     def __init__(
         self,
         model: str,
@@ -107,11 +109,6 @@ class OpenAIModel(CalledModel):
         """Warnings about a seed, and a limit of tokens, that the model refuses."""
         left_out = ["seed"] * ("seed" in self._refused) + ["max_tokens"] * self._refused.issuperset(_OTHER_LIMIT)
         return tuple(f"the model refuses {name}, which is left out" for name in left_out)
-
-    @property
-    def limit(self) -> str:
-        """The setting `max_tokens`."""
-        return "max_tokens"
 
     @property
     def repeats(self) -> Repeats:

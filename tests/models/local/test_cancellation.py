@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from robustrag_integrations import LocalModel  # noqa: E402
-from robustrag_integrations.models.progress import listening  # noqa: E402
+from robustrag_integrations.models.base import listening  # noqa: E402
 from robustrag_integrations.plans.drivers import DecodingPerformer  # noqa: E402
 from robustrag_integrations.plans.requests import OpenSession  # noqa: E402
 from tests.models.local.moving import PROMPTS, QUERY, local  # noqa: E402
