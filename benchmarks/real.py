@@ -27,7 +27,7 @@ from benchmarks.startup import printed
 from benchmarks.timing import Work
 from benchmarks.workload import Scene
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
-from robustrag_integrations.evaluation.attacks.canned import inject, prompt_injection
+from robustrag_integrations.evaluation.attacks import inject, prompt_injection
 from robustrag_integrations.evaluation.data.datasets import load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.run.cache import CallCache, metered

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from benchmarks.arguments import count
 from benchmarks.paper_code import COMMIT, item_of, paper_code, reader
 from robustrag_integrations import DecodingAggregation
-from robustrag_integrations.evaluation.attacks.canned import false_statement, inject, poisoning, prompt_injection
+from robustrag_integrations.evaluation.attacks import false_statement, inject, poisoning, prompt_injection
 from robustrag_integrations.evaluation.data.datasets import load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.models.local.model import LocalModel

@@ -22,7 +22,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification.cases import AttackMode, check_attack
 from robustrag_integrations.certification.metrics import GuardedMetric, Metric, contains_answer, references_of
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.evaluation.attacks.canned import false_statement, poisoning, prompt_injection
+from robustrag_integrations.evaluation.attacks import false_statement, poisoning, prompt_injection
 from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.text.prompts import ABSTENTION, option_label
 

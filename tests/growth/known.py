@@ -121,7 +121,6 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "PromptSet": lambda matter: PROMPTS,
     "Prompt": lambda matter: Prompt(matter.text, (0, 1)),
     "PlanInput": lambda matter: PlanInput(QUESTION, _sources(matter)),
-    "AttackedQuestion": _attacked,
     "EvalQuestion": _attacked,
     "Question": lambda matter: Question(QUESTION, tuple(passages_of(matter)), ("Anna Lind",), "contains", (1,)),
     **{one.__name__: (lambda matter, one=one: one(CallableModel(lambda prompt: matter.text))) for one in DEFENSES},

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from robustrag_integrations.evaluation.attacks.canned import false_statement, inject, poisoning, prompt_injection
-from robustrag_integrations.evaluation.attacks.families import ATTACKS
+from robustrag_integrations.evaluation.attacks.families import (
+    ATTACKS,
+    Attack,
+    Scene,
+    false_statement,
+    inject,
+    poisoning,
+    prompt_injection,
+)
 from robustrag_integrations.evaluation.attacks.planning import AttackedRetrieval, plan_attack, planted_texts
-from robustrag_integrations.evaluation.attacks.scene import Attack, Scene
 
 __all__ = [
     "ATTACKS",

@@ -13,8 +13,8 @@ from random import Random
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations.certification.cases import check_attack
-from robustrag_integrations.evaluation.attacks.families import attack_of
-from robustrag_integrations.evaluation.attacks.scene import Attack, AttackedQuestion, Goal, Scene, Writer
+from robustrag_integrations.evaluation.attacks.families import Attack, Goal, Scene, Writer, attack_of
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.grouping.passages import Passage, as_passages, is_named
 
 Rank = str | int  # a name of `RANKS`, or a rank from 1
@@ -37,7 +37,7 @@ class AttackedRetrieval:
 
 def plan_attack(
     name: str | Writer,
-    question: AttackedQuestion,
+    question: EvalQuestion,
     shown: Sequence[str | Passage],
     *,
     rank: Rank = "first",
@@ -83,7 +83,7 @@ def plan_attack(
 
 def planted_texts(
     name: str | Writer,
-    question: AttackedQuestion,
+    question: EvalQuestion,
     shown: Sequence[str | Passage],
     *,
     repeat: int | None = None,
@@ -103,7 +103,7 @@ def planted_texts(
 
 def _scene(
     attack: Attack,
-    question: AttackedQuestion,
+    question: EvalQuestion,
     items: tuple[Passage, ...],
     corruption_size: int,
     repeat: int | None,

@@ -19,7 +19,7 @@ from robustrag_integrations.certification.metrics import (
     metric_name,
     metric_of,
 )
-from robustrag_integrations.evaluation.attacks.scene import Goal
+from robustrag_integrations.evaluation.attacks.families import Goal
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.prompts import ABSTENTION, Task
