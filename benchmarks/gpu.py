@@ -32,9 +32,9 @@ from benchmarks.results import Ratio, Target
 from benchmarks.timing import Clock, Work
 from benchmarks.workload import Scene, word_tokenizer
 from robustrag_integrations import LocalModel
-from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import read_config
 from robustrag_integrations.evaluation.run.planning import make_plan
+from robustrag_integrations.evaluation.run.runner import LocalEngine
 from robustrag_integrations.evaluation.score.summary import Line, summarise
 from robustrag_integrations.reader import reader_path
 from robustrag_integrations.text.prompts import Prompt

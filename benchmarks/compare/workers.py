@@ -14,8 +14,8 @@ from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import RobustRAGError
-from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.planning import Job
+from robustrag_integrations.evaluation.run.runner import LocalEngine
 
 MOST_WAITING = 256  # rows that are handed out at a time: their passages are in memory twice
 

@@ -191,18 +191,17 @@ def _listed(value: Any) -> list[Any]:
 def run_evaluation(args: argparse.Namespace, mapping: Mapping[str, Any], output: str | None) -> Finished:
     """Compute the rows of a configuration; model calls are kept unless `--no-cache` is given."""
     from robustrag_integrations.evaluation.data.datasets import DatasetError
-    from robustrag_integrations.evaluation.run.bench import LocalEngine
     from robustrag_integrations.evaluation.run.cache import CacheError
     from robustrag_integrations.evaluation.run.journal import JournalError
-    from robustrag_integrations.evaluation.run.runner import evaluate
+    from robustrag_integrations.evaluation.run.runner import LocalEngine, evaluate
 
     bar = _Bar("done" if output is None else f"in {printable(output, 200)}")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     cache = args.cache or os.path.join(home, "robustrag", "calls")
     try:
         config = read_config(mapping)
-        engine = LocalEngine(cache=None if args.no_cache else cache, concurrency=args.concurrency)
-        return evaluate(config, output=output, engine=engine, watcher=bar)
+        engine = LocalEngine(None if args.no_cache else cache, args.concurrency)
+        return evaluate(config, output=output, engine=engine, on_start=bar.start, on_row=bar.row)
     except (CacheError, ConfigError, DatasetError, JournalError) as error:
         raise UsageError(str(error)) from error
     except KeyboardInterrupt as error:

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 import benchmarks.compare  # noqa: F401 - makes no-rag known
-from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import ConfigError, load_config, read_config
 from robustrag_integrations.evaluation.run.planning import make_plan
-from robustrag_integrations.evaluation.run.runner import evaluate
+from robustrag_integrations.evaluation.run.runner import LocalEngine, evaluate
 from robustrag_integrations.evaluation.score.summary import Line, summarise
 from robustrag_integrations.evaluation.show.tables import main_tables
 from tests.evaluation.worlds import LIGHT, write_long, write_questions

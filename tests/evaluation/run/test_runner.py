@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import ConfigError
 from robustrag_integrations.evaluation.run.journal import JournalError
 from robustrag_integrations.evaluation.run.planning import make_plan
-from robustrag_integrations.evaluation.run.runner import RunStopped, evaluate
+from robustrag_integrations.evaluation.run.runner import LocalEngine, RunStopped, evaluate
 from robustrag_integrations.evaluation.score.rows import misfit
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.models.callable import CallableModel
