@@ -150,8 +150,6 @@ def printed_suggestions(text: str) -> dict[str, list[str]]:
 def test_every_suggestion_does_what_it_promises(command, reader) -> None:
     first = command("demo")
     suggestions = printed_suggestions(first.out.partition("Try next:")[2])
-    other = command("demo", "--seed", 3)
-    assert [*printed_suggestions(other.out.partition("Try next:")[2])] == [*suggestions][1:]  # it never suggests itself
     assert len(suggestions) == first.out.count("robustrag demo ") == 4
     assert printed_suggestions(command("demo", "--help").out) == suggestions
     first_question = next(line for line in first.out.splitlines() if line.startswith("Question:"))
