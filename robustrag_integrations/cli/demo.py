@@ -27,8 +27,6 @@ from robustrag_integrations.models.base import DecodingModel, TextModel
 
 DEFAULT_TARGET = "Atlantis"
 PLANTED = "planted"  # the id of the attacker's passages
-YOURS = "your"  # how the names of attacks with texts of the user's begin
-CONSENSUS = "consensus"
 TRUST = "trust first"  # consensus, where the world's own pages are trusted and the planted ones are not
 UPLOADS = 8  # in the attack by uploads
 
@@ -110,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:  # the question does not fit into the model's window
         raise RobustRAGError(str(error)) from error
     right = case.answers[0] if case.answers else None
-    told = summary(outcomes, attacks)
+    told = summary(outcomes)
     if args.json:
         show_json({
             "schema": "robustrag/demo/3",
@@ -219,7 +217,7 @@ def plantings_on(
     Of those the first one is planted alone, then the first two, and so on, to see how many it takes.
     """
     if typed:
-        names = [f"{YOURS} text", *(f"{YOURS} first {n} texts" for n in range(2, len(typed) + 1))]
+        names = ["your text", *(f"your first {n} texts" for n in range(2, len(typed) + 1))]
         return [Planting("none"), *(Planting(name, tuple(typed[:n]), target) for n, name in enumerate(names, 1))]
     found = [Planting("none"), Planting("prompt injection", planted_texts("pia", case, passages), case.incorrect)]
     if case.answers:
@@ -236,7 +234,7 @@ def _defenses_of(model: TextModel, choices: bool) -> dict[str, Defense]:
         fits = not method.needs_probabilities or isinstance(model, DecodingModel)
         if fits and (choices or "short_answer" in method.tasks):
             made[method.name] = method.build(model)
-    made[TRUST] = METHODS[CONSENSUS].build(model, when_trusted_fails="abstain")
+    made[TRUST] = METHODS["consensus"].build(model, when_trusted_fails="abstain")
     return made
 
 
@@ -277,8 +275,8 @@ def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bo
     return changed and any(holds_answer(text, [answer.text]) for text in attack.planted)
 
 
-def summary(outcomes: Sequence[Outcome], attacks: Sequence[Planting]) -> list[str]:
-    """Sum up in sentences: who was fooled, and what became of the radius's promise."""
+def summary(outcomes: Sequence[Outcome]) -> list[str]:
+    """Sum up in sentences: who was fooled, and what a radius promises."""
     attacked = [o for o in outcomes if o.attack != "none"]
     fooled: dict[str, list[str]] = {}
     for outcome in attacked:
@@ -288,24 +286,7 @@ def summary(outcomes: Sequence[Outcome], attacks: Sequence[Planting]) -> list[st
     if known := [o.correct for o in attacked if o.method != VANILLA.name and o.correct is not None]:
         told.append(f"{sum(known)} of {len(known)} defended answers under attack were right.")
     told.append("With a radius of 2, say, nothing that any two sources say can change the answer; 0 promises nothing.")
-    if any(len(attack.planted) > 1 and attack.name.startswith(YOURS) for attack in attacks):
-        told.append(_standing([o for o in outcomes if o.method == CONSENSUS]))
     return told
-
-
-def _standing(outcomes: Sequence[Outcome]) -> str:
-    """What consensus did the more sources were planted, beside what its radius promised."""
-    clean, *attacked = outcomes
-    became: dict[str, list[str]] = {}
-    for count, outcome in enumerate(attacked, 1):
-        kept = not outcome.abstained and plain_words(outcome.text) == plain_words(clean.text)
-        did = "gave the attacker's answer" if outcome.hijacked else "kept its answer" if kept else "gave another answer"
-        became.setdefault("gave no answer" if outcome.abstained else did, []).append(str(count))
-    parts = [f"{did} with {' and '.join(counts)}" for did, counts in became.items()]
-    return (
-        f"Without an attack consensus has radius {clean.radius}: it promises to stand {clean.radius} planted sources. "
-        f"It {', '.join(parts)}."
-    )
 
 
 def _people_say(defense: str) -> str:

@@ -1,7 +1,7 @@
 """Data sets: questions with a clean retrieval and right answers (paper, section V, "Datasets").
 
-One loader reads the paper's files (RealtimeQA, NQ and Bio share a layout), RAMDocs, the project's own layout, and the
-fictional world that ships. A file's author is not trusted: sizes are bounded, and a bad row costs only itself.
+One loader reads the paper's files (RealtimeQA, NQ and Bio share a layout), the project's own layout, and the fictional
+world that ships. A file's author is not trusted: sizes are bounded, and a bad row costs only itself.
 """
 
 from __future__ import annotations
@@ -126,8 +126,7 @@ def load_dataset(
     """Read a data set.
 
     Args:
-        source: `demo` for the questions about the fictional world, `demo-lists` for those with several right answers,
-            or a file (`questions.question_of` has its layouts).
+        source: `demo` for the questions about the fictional world, or a file (`questions.question_of` has its layouts).
         task: the task; None for that of the first question: `long_form` if it says so, else `short_answer`.
         top_k: number of passages of each question; None for all that a file gives, 10 for `demo`.
         limit: number of questions that are read; None for all. Reading stops there.
@@ -136,14 +135,14 @@ def load_dataset(
         DatasetError: the file cannot be read, or holds no question at all.
         ImportError: `demo` needs bm25s.
     """
-    from robustrag_integrations.evaluation.data.world import world_folder, world_rows
+    from robustrag_integrations.evaluation.data.world import world_rows
 
     rows: Iterable[RawRow | BadRow]
     if source == "demo":
         top_k = top_k or DEMO_TOP_K
         rows = (RawRow(number, row) for number, row in enumerate(world_rows(top_k), 1))
     else:
-        rows = read_rows(str(world_folder() / "lists.jsonl") if source == "demo-lists" else source)
+        rows = read_rows(source)
     found: dict[str, EvalQuestion] = {}  # each under an id that no other has
     bad: list[BadRow] = []
     places: dict[tuple[str, str], str] = {}

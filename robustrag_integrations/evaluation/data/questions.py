@@ -29,7 +29,6 @@ class EvalQuestion:
             An abstention ("I don't know") for a short question that has no answer.
         incorrect: the answer that the attacker wants; None when it is not known. For `multiple_choice` it is an option.
         poisoned: false texts about this question, ready to be planted, and their claim, where that is not `incorrect`.
-        wrong: all answers that are known to be wrong, `incorrect` among them.
         several: the right answers differ, and all of them are wanted; else each is a way to write the same one.
         trusted: passages that are read together and that no attack touches; none: the question is asked without.
     """
@@ -44,7 +43,6 @@ class EvalQuestion:
     incorrect_choice: int | None = None
     poisoned: tuple[str, ...] = ()
     poison_target: str | None = None
-    wrong: tuple[str, ...] = ()
     several: bool = False
     trusted: tuple[Passage, ...] = ()
 
@@ -52,19 +50,14 @@ class EvalQuestion:
 def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
     """A row as a question, and whether it asks for a long answer; `number` is its `id` when it has none.
 
-    Three layouts are read, by their keys: the paper's, RAMDocs' and the project's (docs/guide/evaluation.md).
+    Two layouts are read, by their keys: the paper's and the project's (docs/guide/evaluation.md).
 
     Raises:
         ValueError: it is not a question; the message says what is wrong.
     """
     if not isinstance(row, dict):
         raise ValueError('expected an object such as {"question": ..., "answer": ..., "passages": [...]}')
-    if "gold_answers" in row:
-        own = _of_ramdocs(row)
-    elif "correct answer" in row or "context" in row:
-        own = _of_paper(row)
-    else:
-        own = row
+    own = _of_paper(row) if "correct answer" in row or "context" in row else row
     question = _with_choice_numbers(_question(own))
     right, at = _plain(question.answers), question.correct_choice
     if at is not None and not _plain([question.choices[at]]) & right:
@@ -116,7 +109,6 @@ def for_task(question: EvalQuestion, task: Task) -> EvalQuestion:
 
 
 def _question(row: Mapping[str, Any]) -> EvalQuestion:
-    """A row of the project's layout."""
     if missing := [key for key in ("answer", "passages", "question") if key not in row]:
         raise ValueError(f"there is no {missing[0]!r}")
     passages, choices = row["passages"], _texts(row, "choices")
@@ -136,7 +128,6 @@ def _question(row: Mapping[str, Any]) -> EvalQuestion:
         _index(row.get("correct_choice"), choices),
         poisoned=_texts(row, "poisoned", most=LONGEST_TEXT),
         poison_target=_optional(row, "poison_target"),
-        wrong=_texts(row, "wrong"),
         several=row.get("several") is True,
         trusted=tuple(map(_passage, _trusted(row))),
     )
@@ -169,20 +160,6 @@ def _of_paper(row: Mapping[str, Any]) -> dict[str, Any]:
         "poisoned": list(lies),
         "poison_target": FALSE_BIRTHDAY if long and lies and all(FALSE_BIRTHDAY in t for t in lies) else None,
         "long": long,
-    }
-
-
-def _of_ramdocs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """RAMDocs' row as one of the project's; misinformation and noise stay among the passages of the clean run."""
-    wrong = row.get("wrong_answers") or []
-    wrong = [text for text in wrong if str(text).strip()] if isinstance(wrong, list) else wrong
-    return {
-        "question": row.get("question"),
-        "answer": row["gold_answers"],
-        "incorrect": wrong[0] if isinstance(wrong, list) and wrong else None,
-        "wrong": wrong,
-        "several": True,
-        "passages": row.get("documents"),
     }
 
 

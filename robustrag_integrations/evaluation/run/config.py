@@ -77,7 +77,7 @@ class PlannedAttack(AttackSpec):
 
 @dataclass(frozen=True)
 class DataSpec:
-    """A data set: `demo`, `demo-lists` or a file, and its task (None for its own)."""
+    """A data set: `demo` or a file, and its task (None for its own)."""
 
     source: str
     task: Task | None = None

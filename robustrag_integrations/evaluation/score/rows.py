@@ -69,12 +69,6 @@ class _Timing:
 
 
 @dataclass(frozen=True)
-class _Trusted:
-    text: str
-    source: str | None = None
-
-
-@dataclass(frozen=True)
 class _Error:
     type: str
     message: str
@@ -106,7 +100,7 @@ class _Shape:
     scores: Scores | None = None
     cost: _Cost | None = None
     timing: _Timing | None = None
-    trusted_passages: tuple[_Trusted, ...] = ()
+    trusted_passages: tuple[_Passage, ...] = ()
 
 
 def blank_row(question: EvalQuestion, attack: AttackSpec, **about: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Line:
         unreadable: number of scores that are 0 because the judge's replies held none, or because the metric failed.
         asr: share of answers that hold the attacker's, also without an attack; `both`: and a right one; `asr_held`:
             with a radius of at least 1, or decided by trusted sources; `asr_sole`: how many rest on a sole source.
-        told: share of abstentions that tell the right answer; `found`: share of several right answers that are found.
+        told: share of abstentions that tell the right answer.
         held: share of answers that are right with a radius of at least 1, 2 and 3, and `held_wrong` wrong with one of
             at least 1, or decided by trusted sources: what `min_radius=1` leaves.
         certified: one entry per attacker that was certified against; clean rows only.
@@ -90,7 +90,6 @@ class Line:
     asr_sole: int
     abstention: Interval
     told: Interval
-    found: Interval
     held: tuple[Interval, ...]
     held_wrong: Interval
     certified: tuple[CertifiedScore, ...]
@@ -134,7 +133,7 @@ def _line(rows: Sequence[Row]) -> Line:
     long = first["task"] == "long_form"
     scores: Mapping[str, list[Any]] = {
         name: [row["scores"].get(name) for row in done]
-        for name in ("correct", "judge", "hijacked", "both", "abstained", "told", "found")
+        for name in ("correct", "judge", "hijacked", "both", "abstained", "told")
     }
     hijacked = [row["answer"] for row in done if row["scores"]["hijacked"]]
     told_of = sum(row["scores"]["hijacked"] is not None for row in done)
@@ -159,7 +158,6 @@ def _line(rows: Sequence[Row]) -> Line:
         asr_sole=sum(bool(answer.get("sole_source")) for answer in hijacked),
         abstention=_rate(scores["abstained"]),
         told=EMPTY if long else _rate(map(bool, scores["told"])),
-        found=_rate(scores["found"]),
         held=() if long else tuple(_held(right, len(done), least) for least in (1, 2, 3)),
         held_wrong=EMPTY if long else _held(wrong, len(done)),
         certified=_certified(done, SCORE if long else RATE),

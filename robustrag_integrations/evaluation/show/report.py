@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.json_values import restored
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer, as_answer
@@ -83,18 +82,11 @@ _PAGE = """\
 """
 
 
-class ReportError(RobustRAGError):
-    """A page that cannot be written; the message says where and why."""
-
-
 def write_report(run: Run, target: str | Path) -> Path:
     """Write the page about a run to a file; a new one can be read by its owner alone, as the run."""
     page = report_page(run)
-    try:
-        with open(target, "w", encoding="utf-8", newline="", opener=private) as file:
-            file.write(page)
-    except OSError as error:
-        raise ReportError(f"cannot write {str(target)!r}: {error.strerror}") from error
+    with open(target, "w", encoding="utf-8", newline="", opener=private) as file:
+        file.write(page)
     return Path(target)
 
 

@@ -62,25 +62,6 @@ def test_multiple_choice_attacks_an_option_and_its_lies_are_about_that_option(tm
     assert q.poisoned == ("It is 45% of all.",)
 
 
-RAMDOCS = {
-    "question": "Who wrote Harbour Lights?",
-    "documents": [
-        {"text": "Harbour Lights is a novel by Ada Moss.", "type": "correct", "answer": "Ada Moss"},
-        {"text": "Harbour Lights is a song by Tom Reed.", "type": "correct", "answer": "Tom Reed"},
-        {"text": "Harbour Lights was written by Jo Lum.", "type": "misinfo", "answer": "Jo Lum"},
-    ],
-    "gold_answers": ["Ada Moss", "Tom Reed"],
-    "wrong_answers": ["Jo Lum", " "],
-}
-
-
-def test_ramdocs_has_several_right_answers_and_its_lies_among_the_documents(tmp_path: Path) -> None:
-    [question] = load_dataset(written(tmp_path, "ramdocs.jsonl", RAMDOCS)).questions
-    assert (question.answers, question.several) == (("Ada Moss", "Tom Reed"), True)
-    assert (question.incorrect, question.wrong) == ("Jo Lum", ("Jo Lum",))
-    assert [p.text for p in question.passages] == [d["text"] for d in RAMDOCS["documents"]]  # type: ignore[index]
-
-
 def test_top_k_and_limit_cut(tmp_path: Path) -> None:
     path = written(tmp_path, "d.jsonl", OWN, PAPER, "not read any more")
     found = load_dataset(path, top_k=1, limit=2)
