@@ -22,8 +22,7 @@ from packaging.requirements import Requirement
 
 from robustrag_integrations import __version__
 from robustrag_integrations._util.errors import RobustRAGError
-from robustrag_integrations.cli.mistakes import did_you_mean, mistake
-from robustrag_integrations.cli.options import Parser
+from robustrag_integrations.cli.options import Parser, did_you_mean, mistake
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError, complain
 from robustrag_integrations.evaluation.score.intervals import check_installed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -19,7 +20,6 @@ from robustrag_integrations.cli.output import (
     EXIT_FAILURE,
     UsageError,
     complain,
-    progress_bar,
     show_json,
     terminal_width,
 )
@@ -225,13 +225,16 @@ class _Bar:
 
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
         """Begin a run with this many rows, of which some are known."""
+        from tqdm import tqdm
+
         complain(*notes)
         self._total, self._done = total, known
         if known:
             complain(f"{self.standing} already")
         if total > known:
-            self._bar = progress_bar(total, "row", known)
-            self._bar.set_description("loading models")
+            patience = 0.2 if sys.stderr.isatty() else 30.0  # a log file needs few lines
+            about: dict[str, Any] = {"total": total, "initial": known, "unit": "row", "desc": "loading models"}
+            self._bar = tqdm(**about, file=sys.stderr, mininterval=patience, dynamic_ncols=True)
 
     def row(self, row: Mapping[str, Any]) -> None:
         """Count a finished row."""

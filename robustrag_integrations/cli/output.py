@@ -76,18 +76,3 @@ def working(message: str, *, sources: bool = False) -> Iterator[None]:
         done.set()
         ticking.join()
         show("\n")
-
-
-class _Silent:
-    def __getattr__(self, name: str) -> Any:
-        return lambda *args, **named: None
-
-
-def progress_bar(total: int, unit: str, done: int = 0) -> Any:
-    """Return a bar on standard error; where tqdm is not installed, one that shows nothing."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return _Silent()
-    patience = 0.2 if sys.stderr.isatty() else 30.0  # a log file needs few lines
-    return tqdm(total=total, initial=done, unit=unit, file=sys.stderr, mininterval=patience, dynamic_ncols=True)

@@ -13,7 +13,7 @@ from random import Random
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations.certification.cases import check_attack
-from robustrag_integrations.evaluation.attacks.families import Attack, Goal, Scene, Writer, attack_of
+from robustrag_integrations.evaluation.attacks.families import Goal, Scene, Writer, attack_of
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.grouping.passages import Passage, as_passages, is_named
 
@@ -70,8 +70,8 @@ def plan_attack(
     target = attack.target(question)
     if attack.write is None or corruption_size == 0:
         return AttackedRetrieval(items, (False,) * len(items), target, attack.goal)
-    scene = _scene(attack, question, items, corruption_size, repeat, seed)
-    texts, count = _texts(attack, scene), min(corruption_size, room)
+    texts = planted_texts(name, question, items, repeat=repeat, corruption_size=corruption_size, seed=seed)
+    count = min(corruption_size, room)
     names = [f"planted{i}" for i in range(count)]  # attackers choose the names of their sources, where there are any
     named = any(map(is_named, items))
     evil = iter([Passage(texts[i % len(texts)], id=n, origin=n if named else None) for i, n in enumerate(names)])
@@ -98,30 +98,16 @@ def planted_texts(
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.
     """
     attack = attack_of(name)
-    return _texts(attack, _scene(attack, question, as_passages(shown), corruption_size, repeat, seed))
-
-
-def _scene(
-    attack: Attack,
-    question: EvalQuestion,
-    items: tuple[Passage, ...],
-    corruption_size: int,
-    repeat: int | None,
-    seed: int,
-) -> Scene:
+    if attack.write is None:
+        raise ValueError(f"attack {attack.name!r} writes nothing about {question.question!r:.80}")
     target = attack.target(question)
     if target is None:
         raise ValueError(
             f"attack {attack.name!r} has no target for {question.question!r:.80}; give the question an incorrect answer"
         )
-    known = tuple(question.answers), target, tuple(question.choices), tuple(question.poisoned)
-    return Scene(question.question, *known, items, corruption_size, attack.repeat if repeat is None else repeat, seed)
-
-
-def _texts(attack: Attack, scene: Scene) -> tuple[str, ...]:
-    if attack.write is None:
-        raise ValueError(f"attack {attack.name!r} writes nothing about {scene.question!r:.80}")
-    said = attack.write(scene)
+    known = question.answers, target, question.choices, question.poisoned
+    repeat = attack.repeat if repeat is None else repeat
+    said = attack.write(Scene(question.question, *known, as_passages(shown), corruption_size, repeat, seed))
     texts = [said] if isinstance(said, str) else list(said) if isinstance(said, Sequence) else []
     if not texts or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"attack {attack.name!r} must return a text or a list of texts, got {said!r:.80}")
@@ -129,7 +115,6 @@ def _texts(attack: Attack, scene: Scene) -> tuple[str, ...]:
 
 
 def _places(rank: Rank, length: int, count: int, random: Random) -> frozenset[int]:
-    """The ranks of the planted passages."""
     if rank == "random":
         return frozenset(random.sample(range(length), count))
     last = length - count
