@@ -19,8 +19,8 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import ANSWERING
 from robustrag_integrations.certification.metrics import contains_answer
 from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.evaluation.score.intervals import LEVEL
 from robustrag_integrations.evaluation.score.rows import Row, attack_of_row
+from robustrag_integrations.evaluation.score.summary import LEVEL
 
 ENOUGH_QUESTIONS = 40
 ENOUGH_REPLIES = 20  # right ones, and wrong ones, to each half of the questions: the area is then known to about 0.15

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from robustrag_integrations.evaluation.score.intervals import Interval, bootstrap_mean
 from robustrag_integrations.evaluation.score.rows import AttackSpec, Row, attack_of_row
+from robustrag_integrations.evaluation.score.summary import Interval, bootstrap_mean
 from robustrag_integrations.evaluation.show.tables import Table, with_ends
 
 _TESTS = (

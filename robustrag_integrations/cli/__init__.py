@@ -16,15 +16,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import metadata
+from importlib.util import find_spec
 from typing import Any
 
 from packaging.requirements import Requirement
 
 from robustrag_integrations import __version__
-from robustrag_integrations._util.errors import RobustRAGError
+from robustrag_integrations._util.errors import RobustRAGError, missing
 from robustrag_integrations.cli.options import Parser, did_you_mean, mistake
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError, complain
-from robustrag_integrations.evaluation.score.intervals import check_installed
 
 COMMANDS = {
     "demo": "see attacks succeed and fail on a small corpus, offline",
@@ -98,8 +98,8 @@ def command_parser(only: str | None = None) -> argparse.ArgumentParser:
     for name, about in COMMANDS.items():
         command = commands.add_parser(name, help=about, formatter_class=raw)
         if only in (None, name):
-            if name in _EVALUATE:
-                check_installed()
+            if name in _EVALUATE and find_spec("scipy") is None:  # now, and not after a long run
+                raise missing("evaluations need scipy", "eval")
             module = importlib.import_module(f"{__name__}.{name}")
             command.description, command.epilog = module.DESCRIPTION, module.EPILOG
             command.basic, command.details = getattr(module, "BASIC", frozenset()), getattr(module, "DETAILS", "")

@@ -20,8 +20,7 @@ from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.evaluation.attacks import inject, planted_texts
 from robustrag_integrations.evaluation.data import world
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
-from robustrag_integrations.evaluation.show.sentences import PLAIN
-from robustrag_integrations.evaluation.show.tables import Table
+from robustrag_integrations.evaluation.show.tables import PLAIN, Table
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.models.base import DecodingModel, TextModel
 

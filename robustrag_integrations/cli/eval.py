@@ -251,8 +251,7 @@ class _Bar:
 def report(done: Finished, *, as_json: bool) -> None:
     """Write to standard output what came out: sentences, tables, and what weakens them."""
     from robustrag_integrations.evaluation.score.summary import summarise
-    from robustrag_integrations.evaluation.show.sentences import outcome_in_words
-    from robustrag_integrations.evaluation.show.tables import WIDTH, main_tables, remarks
+    from robustrag_integrations.evaluation.show.tables import WIDTH, main_tables, outcome_in_words, remarks
 
     lines = summarise(done.rows)
     if as_json:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from robustrag_integrations._util.display import one_line, visible
 from robustrag_integrations._util.words import standing_in_words
 from robustrag_integrations.drawing.elements import Element, h, table
-from robustrag_integrations.drawing.text import one_line, visible
 
 PASSAGE, RESPONSE = 1500, 800  # characters that are shown of each; a cut part says so
 SOURCES = 100

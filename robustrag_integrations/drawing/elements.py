@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, TypeAlias
 
-from robustrag_integrations.drawing.text import visible
+from robustrag_integrations._util.display import visible
 
 TAGS = frozenset(
     {

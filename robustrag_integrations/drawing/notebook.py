@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from robustrag_integrations._util.display import visible
 from robustrag_integrations.drawing.answer import answer_parts, certificate_parts
 from robustrag_integrations.drawing.elements import Element, h, to_html
-from robustrag_integrations.drawing.text import visible
 
 _RULE = "1px solid rgba(128,128,128,.35);"
 _CELL = "text-align:left;vertical-align:top;white-space:normal;background:none;color:inherit;font-size:inherit;"

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from robustrag_integrations._util.display import visible
 from robustrag_integrations._util.json_values import restored
 from robustrag_integrations.answers.answer import VERDICTS, RobustAnswer, SourceReport
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.drawing.answer import answer_parts
 from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h, to_data, to_html
 from robustrag_integrations.drawing.notebook import answer_html, certificate_html
-from robustrag_integrations.drawing.text import visible
 
 
 class _Markup(HTMLParser):

@@ -199,7 +199,7 @@ READERS: dict[str, str] = {
     "robustrag_integrations": """
         _util answers audit certification.findings certification.metrics certification.result core corpus
         counting defenses.consensus.items defenses.consensus.lists defenses.keyword.threshold
-        defenses.voting.options drawing.text evaluation.data.questions evaluation.score.scoring grouping
+        defenses.voting.options evaluation.data.questions evaluation.score.scoring grouping
         models.reply models.server.connection plans.asking plans.finish replies serve.chat text
     """,
     "langchain_robustrag": """

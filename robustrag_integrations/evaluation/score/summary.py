@@ -1,7 +1,9 @@
 """Summary of a run's rows, a line per setup and attack: the paper's measures (section V, "Evaluation metrics").
 
-Every rate comes with a 95% interval and the number of questions behind it. Failed rows are in no rate; they are
-counted and shown. A certificate that was not decided counts as 0.
+Every rate comes with a 95% bootstrap interval and the number of questions behind it. Where all values are the same a
+bootstrap shrinks to a point, however few they are: a bound takes its place that holds for any distribution within known
+limits, for a rate of 0/n or n/n the exact interval of Clopper and Pearson. Failed rows are in no rate; they are counted
+and shown. A certificate that was not decided counts as 0.
 
 Expected certified accuracy is what a model that samples can be certified for (proof: docs/internals/proofs.md):
 P[right while any k' sources are replaced] >= P[right, and the radius is at least k']. The right side is a share of
@@ -10,29 +12,39 @@ clean questions, so that counting bounds it. It is about the data set, and never
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any, TypeVar
 
 from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.evaluation.score.intervals import (
-    EMPTY,
-    RATE,
-    SCORE,
-    Interval,
-    bootstrap_mean,
-    clopper_pearson,
-)
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, AttackSpec, Row, attack_of_row, latest_rows
+
+LEVEL = 0.95
+RESAMPLES = 2000
+RATE = (0.0, 1.0)
+SCORE = (0.0, 100.0)
 
 _Value = TypeVar("_Value")
 _LONGEST = 400
 # of a question: quoted names, what stands in brackets, files and hosts, numbers
 _OWN = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\([^()\n]{0,200}\)|[\w/~-]+(?:[./][\w/~-]+)+|\w*\d[\w.,]*")
 _LARGEST_EXPECTED = 5  # k' up to which expected certified accuracy is reported
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean of n values and its confidence interval; None where there is none."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+EMPTY = Interval(None, None, None, 0)
 
 
 @dataclass(frozen=True)
@@ -173,7 +185,7 @@ def _line(rows: Sequence[Row]) -> Line:
 
 def _withstands(answer: Mapping[str, Any]) -> float:
     """Return how many sources cannot change the answer: its radius, or any number where trusted ones decided."""
-    return inf if answer.get("decided_by") == "trusted" else float(answer["radius"])
+    return math.inf if answer.get("decided_by") == "trusted" else float(answer["radius"])
 
 
 def _held(withstood: Sequence[float], count: int, least: int = 1) -> Interval:
@@ -243,3 +255,40 @@ def _counted(rows: Iterable[Row]) -> dict[str, int]:
 def kind_of_warning(text: str) -> str:
     """A warning without what is a question's own: its numbers and quoted names."""
     return _OWN.sub("#", text[:_LONGEST])
+
+
+def bootstrap_mean(values: Sequence[float], limits: tuple[float, float] = RATE) -> Interval:
+    """The mean of a sample with its confidence interval; the same values in the same order give the same one.
+
+    For n equal values v within limits (the lowest and highest value there can be): a value other than v has a
+    probability of at most 1 - 0.025^(1/n), and the mean lies accordingly between the limits.
+    """
+    if not values:
+        return EMPTY
+    count, first = len(values), values[0]
+    if min(values) == max(values):
+        rest = 1 - ((1 - LEVEL) / 2) ** (1 / count)
+        low, high = (first + rest * (limit - first) for limit in limits)
+        return Interval(first, low, high, count)
+    mean = math.fsum(values) / count
+    if set(values) == {0.0, 1.0}:  # what resampling would come to is known: successes are binomial
+        from scipy.stats import binom
+
+        low, high = binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], count, mean) / count
+        return Interval(mean, float(low), float(high), count)
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    batch = max(1_000_000 // count, 1)
+    found = bootstrap([values], np.mean, n_resamples=RESAMPLES, batch=batch, method="percentile", rng=0)
+    return Interval(mean, float(found.confidence_interval.low), float(found.confidence_interval.high), count)
+
+
+def clopper_pearson(successes: int, count: int) -> Interval:
+    """The share of successes among independent tries with its exact two-sided interval, whatever it is in truth."""
+    if not count:
+        return EMPTY
+    from scipy.stats import binomtest
+
+    found = binomtest(successes, count).proportion_ci(LEVEL, method="exact")
+    return Interval(successes / count, float(found.low), float(found.high), count)

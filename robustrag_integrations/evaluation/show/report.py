@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from robustrag_integrations._util.display import one_line, visible
 from robustrag_integrations._util.json_values import restored
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer, as_answer
@@ -27,12 +28,10 @@ from robustrag_integrations.drawing.answer import (
 )
 from robustrag_integrations.drawing.elements import Child, Element, h, table, to_html
 from robustrag_integrations.drawing.notebook import style_sheet
-from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.evaluation.run.journal import private
 from robustrag_integrations.evaluation.score.rows import Row, Run, attack_of_row
 from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.sentences import outcome_in_words
-from robustrag_integrations.evaluation.show.tables import Table, main_tables, remarks
+from robustrag_integrations.evaluation.show.tables import Table, main_tables, outcome_in_words, remarks
 
 BYTES = 40_000_000  # of the rows; later ones are left out, and the page says so
 GOOD_ENOUGH = 0.5  # the share of the full score from which an answer is listed as right

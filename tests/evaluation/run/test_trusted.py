@@ -12,7 +12,7 @@ from robustrag_integrations.evaluation.data.questions import question_of
 from robustrag_integrations.evaluation.run.config import read_config
 from robustrag_integrations.evaluation.run.runner import evaluate
 from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.sentences import outcome_in_words
+from robustrag_integrations.evaluation.show.tables import outcome_in_words
 
 QUESTION = "What is the capital of Velmora?"
 ROW: dict[str, Any] = {

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.counting.plurality import Count, Rule
-from robustrag_integrations.evaluation.score.intervals import EMPTY, clopper_pearson
-from robustrag_integrations.evaluation.score.summary import expected_accuracy, summarise
+from robustrag_integrations.evaluation.score.summary import EMPTY, clopper_pearson, expected_accuracy, summarise
 from tests.evaluation.rows import PIA, failed, row
 
 

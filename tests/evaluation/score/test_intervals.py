@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustrag_integrations.evaluation.score.intervals import EMPTY, RATE, bootstrap_mean
+from robustrag_integrations.evaluation.score.summary import EMPTY, RATE, bootstrap_mean
 
 
 @settings(max_examples=60, deadline=None)

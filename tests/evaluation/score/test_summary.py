@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from robustrag_integrations.evaluation.score.intervals import EMPTY
-from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.score.summary import EMPTY, summarise
 from tests.evaluation.rows import PIA, certificate, failed, row
 
 HEADER = {"schema": "robustrag/eval-run/3", "config": {}, "versions": {}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.sentences import outcome_in_words
+from robustrag_integrations.evaluation.show.tables import outcome_in_words
 from tests.evaluation.rows import PIA, failed, row
 
 LIE = {"correct": 0.0, "hijacked": True}
