@@ -200,7 +200,6 @@ class Outcome:
 
 
 def _matrix(outcomes: Sequence[Outcome]) -> Table:
-    """A row for each attack, a column for each defence."""
     rows: dict[str, list[str]] = {}
     for outcome in outcomes:
         rows.setdefault(outcome.attack, [outcome.attack]).append(outcome.verdict)

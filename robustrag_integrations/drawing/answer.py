@@ -71,15 +71,6 @@ def warnings(messages: Sequence[str]) -> tuple[Element, ...]:
     return (h("ul", *(h("li", visible(m, 400)) for m in messages), cls="warnings"),) if messages else ()
 
 
-def passages_of(answer: Any, passages: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Return the passages of each source."""
-    return [[passages[place] for place in g.positions if place < len(passages)] for g in answer.sources]
-
-
-def _cell(status: str, planted: bool) -> Element:
-    return h("i", cls=f"cell {status}{' hit' * planted}", aria_hidden="true")
-
-
 def _counts(evidence: Mapping[str, Any]) -> tuple[Element, ...]:
     """Draw a row per keyword or option, most frequent first, with a mark for each source; nothing without counts."""
     counts = sorted((evidence.get("counts") or {}).items(), key=lambda item: (-item[1], item[0]))
@@ -102,7 +93,9 @@ def _counts(evidence: Mapping[str, Any]) -> tuple[Element, ...]:
 def _sources(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple[Element, ...]:
     if not answer.sources:
         return ()
-    texts = [None] * len(answer.sources) if passages is None else passages_of(answer, passages)
+    texts: list[Any] = [None] * len(answer.sources)
+    if passages is not None:
+        texts = [[passages[place] for place in g.positions if place < len(passages)] for g in answer.sources]
     rows = []
     for source, (number, names, status, said, note), found in zip(
         answer.sources[:SOURCES], answer.source_rows(), texts, strict=False
@@ -115,7 +108,12 @@ def _sources(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple
                 "tr",
                 h("th", number, scope="row", cls="rank"),
                 h("td", *sources, cls="sources"),
-                h("td", _cell(source.status, planted), f" {status}", cls="verdict"),
+                h(
+                    "td",
+                    h("i", cls=f"cell {source.status}{' hit' * planted}", aria_hidden="true"),
+                    f" {status}",
+                    cls="verdict",
+                ),
                 h("td", h("p", visible(said, RESPONSE), cls="response", dir="auto"), cut, cls="said"),
                 h("td", visible(note, 300), cls="note"),
                 cls=f"is-{source.status}{' is-planted' * planted}",

@@ -144,7 +144,6 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
 
 
 def _read(key: str, values: Mapping[str, Any]) -> Any:
-    """The checked value of a key."""
     try:
         return _READERS[key](values[key])
     except (ValueError, TypeError) as error:

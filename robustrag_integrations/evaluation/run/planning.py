@@ -140,7 +140,6 @@ def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int | None]], *,
 
 
 def _settings(defense: str, chosen: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Every setting in force."""
     if defense in METHODS:
         settled = [s for s in METHODS[defense].thresholds if s.default is not None and s.long_form is None]
         chosen = {**{s.name: s.default for s in settled}, "passages_per_source": 1, **chosen}
@@ -170,7 +169,6 @@ def _load(spec: DataSpec, task: Task | None, config: EvalConfig) -> Dataset:
 
 
 def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAttack, notes: list[str]) -> Iterator[Job]:
-    """One job per question that the attack can be run on."""
     clean = attack.corruption_size == 0
     if not clean and dataset.task not in attack.tasks:
         return

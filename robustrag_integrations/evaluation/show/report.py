@@ -129,7 +129,6 @@ def outcome(row: Row) -> str:
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:
-    """Names and values at the head of the page."""
     questions = len({(row["dataset"], row["question_id"]) for row in run.rows})
     failed, left = sum(row.get("error") is not None for row in run.rows), len(run.bad)
     said = {
