@@ -102,18 +102,14 @@ def _sources(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple
     ):
         planted = any(p.get("planted") for p in found or ())
         sources = [h("span", names, dir="auto", cls="source")] if found is None else map(_passage, found)
+        cell = h("i", cls=f"cell {source.status}{' hit' * planted}", aria_hidden="true")
         cut = h("p", f"cut: {len(said):,} characters", cls="cut") if len(said) > RESPONSE else None
         rows.append(
             h(
                 "tr",
                 h("th", number, scope="row", cls="rank"),
                 h("td", *sources, cls="sources"),
-                h(
-                    "td",
-                    h("i", cls=f"cell {source.status}{' hit' * planted}", aria_hidden="true"),
-                    f" {status}",
-                    cls="verdict",
-                ),
+                h("td", cell, f" {status}", cls="verdict"),
                 h("td", h("p", visible(said, RESPONSE), cls="response", dir="auto"), cut, cls="said"),
                 h("td", visible(note, 300), cls="note"),
                 cls=f"is-{source.status}{' is-planted' * planted}",
