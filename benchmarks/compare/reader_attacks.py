@@ -60,12 +60,9 @@ def reader(passages_per_source: int = 1) -> LocalModel:
 
 def demo_questions() -> list[tuple[Any, list[Any]]]:
     """The demo's questions that have an answer, each with its clean retrieval."""
-    from robustrag_integrations.corpus import BM25Index, split
     from robustrag_integrations.evaluation.data import world
 
-    folder = world.world_folder()
-    index = BM25Index(split(world.read_world(folder), 600))
-    asked = list(world.asked_about(folder))
+    index, asked = world.world_index(), world.world_questions()
     return [(q, index.search(q.question, max(PASSAGES.values()), per_source=1)) for q in asked]
 
 

@@ -14,7 +14,6 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification.metrics import holds_answer
 from robustrag_integrations.cli.options import add_model, named_model, some_text, whole_number
 from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, show_json, terminal_width, working
-from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.evaluation.attacks import inject, planted_texts
@@ -90,9 +89,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demonstration and print what happened."""
-    folder = world.world_folder()
-    case = _case(args, list(world.asked_about(folder)))
-    passages = BM25Index(split(world.read_world(folder))).search(case.question, args.top_k)
+    case = _case(args, world.world_questions())
+    passages = world.world_index().search(case.question, args.top_k)
     if len(passages) < max(2, len(args.poison)):
         raise UsageError(
             f"only {len(passages)} passages of the world share a word with {printable(case.question, 200)!r}; "

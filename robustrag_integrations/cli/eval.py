@@ -29,6 +29,7 @@ from robustrag_integrations.evaluation.run.config import (
     DEFAULTS,
     ConfigError,
     defense_names,
+    listed,
     load_config,
     read_config,
     with_group_by,
@@ -151,7 +152,7 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
 def with_set(config: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
     """Return a configuration with --base-url, and with each --set where it belongs."""
     config |= {name: value for name, value in args.set if name in DEFAULTS}
-    models, defenses = _listed(config["models"]), _listed(config["methods"])
+    models, defenses = listed(config["models"]), listed(config["methods"])
     if args.base_url is not None:
         judge = _as_mapping(config["judge"] or {})
         if judged := takes(str(judge.get("name")), "base_url"):
@@ -182,10 +183,6 @@ def _each(entries: Sequence[Any], key: str, value: Any, kind: str, *, required: 
 
 def _as_mapping(entry: Any) -> Mapping[str, Any]:
     return {"name": entry} if isinstance(entry, str) else entry
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def run_evaluation(args: argparse.Namespace, mapping: Mapping[str, Any], output: str | None) -> Finished:

@@ -77,15 +77,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _documents(args: argparse.Namespace) -> tuple[Library, State]:
     """Return what is searched and what the page begins with: the user's documents, or the demo's world and question."""
-    from robustrag_integrations.corpus import BM25Index, Library, split
-    from robustrag_integrations.evaluation.data.world import asked_about, read_world, world_folder
+    from robustrag_integrations.corpus import Library
+    from robustrag_integrations.evaluation.data.world import world_index, world_questions
     from robustrag_integrations.playground.state import Row, State
 
     if args.docs or args.trusted:
         index, trusted, _ = indexes_of(args)
         return Library(index, _FOUND, trusted=trusted), State()
-    folder = world_folder()
-    case = next(asked_about(folder))
-    library = Library(BM25Index(split(read_world(folder))), _FOUND, per_source=None)
+    case = world_questions()[0]
+    library = Library(world_index(), _FOUND, per_source=None)
     rows = tuple(Row(p.text, p.origin or "") for p in library.search(case.question))
     return library, State(case.question, rows, answer=case.answers[0], target=case.incorrect or "")

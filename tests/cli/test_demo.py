@@ -13,7 +13,6 @@ import pytest
 from robustrag_integrations.certification.metrics import holds_answer
 from robustrag_integrations.cli.demo import plantings_on
 from robustrag_integrations.cli.options import named_model
-from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.evaluation.data import world
 from robustrag_integrations.models.providers import NamedModel
 from tests.cli.conftest import Result
@@ -89,9 +88,7 @@ def test_wrong_usage_exits_with_2_and_names_the_fix(demo, arguments: list[str], 
 
 
 def test_the_shipped_world_can_be_asked_every_question_of_its_list() -> None:
-    folder = world.world_folder()
-    questions = list(world.asked_about(folder))
-    index = BM25Index(split(world.read_world(folder)))
+    questions, index = world.world_questions(), world.world_index()
     assert len(questions) >= 50
     for case in questions:
         passages = index.search(case.question, 10)

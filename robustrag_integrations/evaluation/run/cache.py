@@ -132,15 +132,13 @@ class MeteredModel(AroundModel):
 
     def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """Answer from the cache where it can, and ask the model for the rest."""
-        keys, known = self._look_up(prompts, role)
-        wanted = _missing(keys, known)
+        keys, known, wanted = self._look_up(prompts, role)
         made = self._model.generate([prompts[i] for i in wanted], role) if wanted else []
         return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop."""
-        keys, known = self._look_up(prompts, role)
-        wanted = _missing(keys, known)
+        keys, known, wanted = self._look_up(prompts, role)
         made = await self._model.agenerate([prompts[i] for i in wanted], role) if wanted else []
         return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
 
@@ -152,12 +150,14 @@ class MeteredModel(AroundModel):
         """The model's stream, neither counted nor kept."""
         return self._model.astream(prompt, role)
 
-    def _look_up(self, prompts: Sequence[Prompt], role: Role) -> tuple[list[str], list[Response | None]]:
+    def _look_up(self, prompts: Sequence[Prompt], role: Role) -> tuple[list[str], list[Response | None], list[int]]:
+        """The keys, what is known of them, and the indices of the prompts to ask: of equal ones the first."""
         if self._cache is None or not prompts or not self.deterministic:
-            return [""] * len(prompts), [None] * len(prompts)
+            return [""] * len(prompts), [None] * len(prompts), [*range(len(prompts))]
         about = (canonical([self._fingerprint, role, p.text, p.context]) for p in prompts)
         keys = [hashlib.sha256(text.encode()).hexdigest() for text in about]
-        return keys, self._cache.get(keys)
+        known = self._cache.get(keys)
+        return keys, known, [i for i, entry in enumerate(known) if entry is None and keys.index(keys[i]) == i]
 
     def _merged(
         self,
@@ -173,11 +173,6 @@ class MeteredModel(AroundModel):
         if (cached := CACHED_CALLS.get()) is not None:
             cached += [prompt for i, prompt in enumerate(prompts) if i not in made]
         return [made.get(i) or entry or same[keys[i]] for i, entry in enumerate(known)]
-
-
-def _missing(keys: Sequence[str], known: Sequence[object]) -> list[int]:
-    """Return the indices of the prompts to ask: those that are not known, of equal ones the first."""
-    return [i for i, entry in enumerate(known) if entry is None and (not keys[i] or keys.index(keys[i]) == i)]
 
 
 class MeteredLocalModel(MeteredModel, DecodingModel):

@@ -69,13 +69,6 @@ def tasks_known(defense: str) -> tuple[Task, ...]:
 
 
 @dataclass(frozen=True)
-class PlannedAttack(AttackSpec):
-    """An attack of a configuration, and the tasks it is run on."""
-
-    tasks: tuple[Task, ...] = TASKS
-
-
-@dataclass(frozen=True)
 class DataSpec:
     """A data set: `demo` or a file, and its task (None for its own)."""
 
@@ -109,7 +102,7 @@ class EvalConfig:
     data: tuple[DataSpec, ...]
     models: tuple[NamedModel, ...]
     methods: tuple[DefenseSpec, ...]
-    attacks: tuple[PlannedAttack, ...]
+    attacks: tuple[AttackSpec, ...]
     top_k: tuple[int | None, ...]
     tasks: tuple[Task, ...]
     limit: int | None
@@ -137,7 +130,7 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
     _check_keys(given, DEFAULTS)
     filled = {**DEFAULTS, **given}
     read = {key: _read(key, filled) for key in filled if key not in ("attacks", *_OF_ATTACKS)}
-    attacks = [PlannedAttack()]
+    attacks = [AttackSpec()]
     for entry in _read("attacks", filled):
         attacks += _planned({**{key: filled[key] for key in _OF_ATTACKS}, **entry})
     return EvalConfig(attacks=tuple(dict.fromkeys(attacks)), **read, given=filled)
@@ -150,15 +143,12 @@ def _read(key: str, values: Mapping[str, Any]) -> Any:
         raise ConfigError(f"{key}: {error}") from error
 
 
-def _planned(entry: Mapping[str, Any]) -> list[PlannedAttack]:
+def _planned(entry: Mapping[str, Any]) -> list[AttackSpec]:
     """An attack at every rank and corruption size; none for `none`."""
     if entry["name"] == "none":
         return []
     ranks, sizes, repeat, seed = (_read(key, entry) for key in _OF_ATTACKS)
-    tasks = _read("tasks", {"tasks": entry.get("tasks", TASKS)})
-    return [
-        PlannedAttack(entry["name"], rank, size, seed, repeat, tasks) for size, rank in itertools.product(sizes, ranks)
-    ]
+    return [AttackSpec(entry["name"], rank, size, seed, repeat) for size, rank in itertools.product(sizes, ranks)]
 
 
 _Reader = Callable[[Any], Any]
@@ -203,10 +193,10 @@ def _each(read: _Reader, least: int = 1) -> _Reader:
     """A list without repeats, or one value alone."""
 
     def read_all(value: Any) -> tuple[Any, ...]:
-        listed = [read(each) for each in _listed(value)]
-        if len(listed) < least:
+        found = [read(each) for each in listed(value)]
+        if len(found) < least:
             raise ValueError("is an empty list; give at least one value")
-        return tuple(each for i, each in enumerate(listed) if each not in listed[:i])
+        return tuple(each for i, each in enumerate(found) if each not in found[:i])
 
     return read_all
 
@@ -215,7 +205,8 @@ def _optional(read: _Reader) -> _Reader:
     return lambda value: None if value is None else read(value)
 
 
-def _listed(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
+    """A list, or one value alone as one."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
@@ -234,7 +225,7 @@ def with_group_by(entry: Any) -> Any:
     given = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(given, Mapping) or str(given.get("name")) not in METHODS or "group_by" in given:
         return entry
-    return {**given, "group_by": ORIGIN if _listed(given.get("passages_per_source", 1)) == [1] else PASSAGE}
+    return {**given, "group_by": ORIGIN if listed(given.get("passages_per_source", 1)) == [1] else PASSAGE}
 
 
 def _defense(value: Any) -> DefenseSpec:
@@ -243,7 +234,7 @@ def _defense(value: Any) -> DefenseSpec:
     name = _one_of(defense_names)(value.get("name") if isinstance(value, Mapping) else value)
     known = settings_known(name)
     given = _entry(value, "name", ("name", "tasks", "label", *known))
-    settings = {key: tuple(_listed(given[key])) for key in known if key in given}
+    settings = {key: tuple(listed(given[key])) for key in known if key in given}
     try:
         for values in itertools.product(*settings.values()):
             chosen = dict(zip(settings, values, strict=True))
@@ -259,7 +250,7 @@ def _defense(value: Any) -> DefenseSpec:
 
 
 def _attack(value: Any) -> dict[str, Any]:
-    given = _entry(value, "name", ("name", "tasks", *_OF_ATTACKS))
+    given = _entry(value, "name", ("name", *_OF_ATTACKS))
     attack_of(_one_of(lambda: ATTACKS, " or module:function")(given["name"]))
     return {key: each for key, each in given.items() if each is not None}
 

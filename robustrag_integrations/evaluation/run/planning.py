@@ -22,11 +22,10 @@ from robustrag_integrations.evaluation.run.config import (
     DataSpec,
     DefenseSpec,
     EvalConfig,
-    PlannedAttack,
     tasks_known,
 )
 from robustrag_integrations.evaluation.run.journal import canonical
-from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
+from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA, AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.providers import NamedModel
@@ -53,7 +52,7 @@ class Job:
     task: Task
     question: EvalQuestion
     setup: Setup
-    attack: PlannedAttack
+    attack: AttackSpec
     certify: CertifySpec | None
     judge: NamedModel | None
     metric: str | None = None
@@ -168,10 +167,8 @@ def _load(spec: DataSpec, task: Task | None, config: EvalConfig) -> Dataset:
     return load_dataset(spec.source, task=task, top_k=config.most_passages, limit=config.limit)
 
 
-def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAttack, notes: list[str]) -> Iterator[Job]:
+def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: AttackSpec, notes: list[str]) -> Iterator[Job]:
     clean = attack.corruption_size == 0
-    if not clean and dataset.task not in attack.tasks:
-        return
     last = (setup.top_k or attack.corruption_size) - attack.corruption_size + 1
     if last < 1 or (setup.top_k and attack.rank.isdecimal() and int(attack.rank) > last):
         notes.append(f"{setup.label}: {attack} does not fit into {setup.top_k} passages; left out")
@@ -186,7 +183,7 @@ def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAtt
         "schema": ROW_SCHEMA,
         "setup": [setup.method, setup.settings, setup.top_k, _extractor(setup)],
         "model": [setup.model.name, _fingerprint(setup.model)],
-        "attack": [asdict(replace(attack, tasks=())), _code_of(attack.name)],
+        "attack": [asdict(attack), _code_of(attack.name)],
         "judge": [judge.name, _fingerprint(judge)] if judge else None,
         "certify": asdict(certify) if certify else None,
         "metric": metric and [metric, _code_of(metric)],
@@ -201,10 +198,8 @@ def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: PlannedAtt
             continue
         shown = replace(question, passages=question.passages[: setup.top_k])
         digest = base.copy()
-        about_question: dict[str, Any] = {**vars(shown), "passages": [(p.text, p.origin) for p in shown.passages]}
-        trusted = about_question.pop("trusted")
-        if trusted:
-            about_question["trusted"] = [(p.text, p.origin) for p in trusted]
+        passages, trusted = ([(p.text, p.origin) for p in shelf] for shelf in (shown.passages, shown.trusted))
+        about_question = {**vars(shown), "passages": passages, "trusted": trusted}
         digest.update(canonical([dataset.name, dataset.task, about_question]).encode())
         key = digest.hexdigest()[:24]
         yield Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric)
