@@ -17,7 +17,7 @@ import robustrag_integrations
 from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations.certification import metrics
 from robustrag_integrations.cli import command_parser
-from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.registry import METHODS, entry_of
 from robustrag_integrations.evaluation.attacks import ATTACKS
 from robustrag_integrations.evaluation.run import config
 
@@ -70,7 +70,7 @@ def _configuration() -> str:
         known = config.settings_known(name)
         lines = [f"| `{s}` | {_meaning(*meanings[s])} |" if s in meanings else f"| `{s}` | |" for s in known]
         parts.append(
-            f"### `{name}`\n\nTasks: {', '.join(config.tasks_known(name))}.\n\n| setting | |\n|---|---|\n"
+            f"### `{name}`\n\nTasks: {', '.join(entry_of(name).tasks)}.\n\n| setting | |\n|---|---|\n"
             + "\n".join(lines)
         )
     return "\n\n".join(parts) + "\n"

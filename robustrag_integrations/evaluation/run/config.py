@@ -63,11 +63,6 @@ def settings_known(defense: str) -> tuple[str, ...]:
     return (*own, *rules, "exemplars")
 
 
-def tasks_known(defense: str) -> tuple[Task, ...]:
-    """The tasks that a defence can be used for."""
-    return entry_of(defense).tasks
-
-
 @dataclass(frozen=True)
 class DataSpec:
     """A data set: `demo` or a file, and its task (None for its own)."""
@@ -110,11 +105,6 @@ class EvalConfig:
     judge: NamedModel | None
     metric: str | None
     given: Mapping[str, Any] = field(repr=False, compare=False)
-
-    @property
-    def most_passages(self) -> int | None:
-        """The number of passages that a question needs for every setup; None for all that there are."""
-        return None if None in self.top_k else max(k for k in self.top_k if k is not None)
 
 
 def load_config(path: str) -> dict[str, Any]:
@@ -179,9 +169,8 @@ def _whole(least: int, most: int) -> _Reader:
     return read
 
 
-def _one_of(names: Callable[[], Collection[str]], more: str = "") -> _Reader:
+def _one_of(known: Collection[str], more: str = "") -> _Reader:
     def read(value: Any) -> str:
-        known = list(names())
         if not isinstance(value, str) or (value not in known and not (more and ":" in value)):
             raise ValueError(f"{shown(value)} must be one of {', '.join(known)}{more}")
         return value
@@ -231,7 +220,7 @@ def with_group_by(entry: Any) -> Any:
 def _defense(value: Any) -> DefenseSpec:
     """A defence, with its settings beside the other keys. The method itself says what is wrong with one."""
     value = with_group_by(value)
-    name = _one_of(defense_names)(value.get("name") if isinstance(value, Mapping) else value)
+    name = _one_of(defense_names())(value.get("name") if isinstance(value, Mapping) else value)
     known = settings_known(name)
     given = _entry(value, "name", ("name", "tasks", "label", *known))
     settings = {key: tuple(listed(given[key])) for key in known if key in given}
@@ -245,13 +234,14 @@ def _defense(value: Any) -> DefenseSpec:
             entry_of(name).settings_of(chosen)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}: {error}") from error
-    tasks = _each(_one_of(lambda: tasks_known(name)))(given.get("tasks") or tasks_known(name))
+    fitting = entry_of(name).tasks
+    tasks = _each(_one_of(fitting))(given.get("tasks") or fitting)
     return DefenseSpec(name, settings, tasks, given.get("label"))
 
 
 def _attack(value: Any) -> dict[str, Any]:
     given = _entry(value, "name", ("name", *_OF_ATTACKS))
-    attack_of(_one_of(lambda: ATTACKS, " or module:function")(given["name"]))
+    attack_of(_one_of(ATTACKS, " or module:function")(given["name"]))
     return {key: each for key, each in given.items() if each is not None}
 
 
@@ -271,18 +261,18 @@ def _certify(value: Any) -> CertifySpec | None:
         return None
     given = {} if value is True else value if isinstance(value, Mapping) else {"corruption_sizes": value}
     _check_keys(given, CertifySpec.__dataclass_fields__)
-    readers = {"corruption_sizes": _each(_whole(0, 100)), "attacks": _each(_one_of(lambda: MODES))}
+    readers = {"corruption_sizes": _each(_whole(0, 100)), "attacks": _each(_one_of(MODES))}
     spec = {key: readers.get(key, _whole(1, 10_000_000))(each) for key, each in given.items()}
     return CertifySpec(**{**spec, "corruption_sizes": tuple(sorted(spec.get("corruption_sizes", (1,))))})
 
 
 def _metric(value: Any) -> str:
-    name: str = _one_of(lambda: METRICS, ", or module:function for a custom one")(value)
+    name: str = _one_of(METRICS, ", or module:function for a custom one")(value)
     metric_of(name)
     return name
 
 
-_task = _one_of(lambda: TASKS)
+_task = _one_of(TASKS)
 _READERS: Mapping[str, _Reader] = {
     "data": _each(_data),
     "models": _each(_model),

@@ -22,7 +22,6 @@ from robustrag_integrations.evaluation.run.config import (
     DataSpec,
     DefenseSpec,
     EvalConfig,
-    tasks_known,
 )
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA, AttackSpec
@@ -78,7 +77,7 @@ def make_plan(config: EvalConfig) -> RunPlan:
         if not set(tasks) & set(spec.tasks)
     ]
     if len(unfit) == len(config.methods):
-        fitting = [name for name in METHODS if set(tasks) & set(tasks_known(name))]
+        fitting = [name for name in METHODS if set(tasks) & set(METHODS[name].tasks)]
         raise ConfigError(f"methods: {'; '.join(unfit)}; use {' or '.join(fitting)}")
     notes += unfit
     for model in config.models:
@@ -164,7 +163,9 @@ def _datasets(config: EvalConfig, notes: list[str]) -> list[Dataset]:
 
 
 def _load(spec: DataSpec, task: Task | None, config: EvalConfig) -> Dataset:
-    return load_dataset(spec.source, task=task, top_k=config.most_passages, limit=config.limit)
+    sizes = [k for k in config.top_k if k is not None]
+    most = max(sizes) if len(sizes) == len(config.top_k) else None
+    return load_dataset(spec.source, task=task, top_k=most, limit=config.limit)
 
 
 def _jobs(config: EvalConfig, dataset: Dataset, setup: Setup, attack: AttackSpec, notes: list[str]) -> Iterator[Job]:

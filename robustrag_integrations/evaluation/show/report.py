@@ -44,7 +44,6 @@ OUTCOMES = {
     "hijacked": "hijacked",
     "failed": "failed",
 }
-_MOST_BAD_LINES = 20
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -103,7 +102,6 @@ def report_page(run: Run) -> str:
         *(h("p", one_line(text, 600), cls="note") for text in remarks(lines)),
         h("h3", "Question by question"),
         *_questions(run.rows),
-        *_remains(run),
     )
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
     return _PAGE.format(
@@ -130,13 +128,15 @@ def outcome(row: Row) -> str:
 
 def _facts(run: Run) -> list[tuple[str, str]]:
     questions = len({(row["dataset"], row["question_id"]) for row in run.rows})
-    failed, left = sum(row.get("error") is not None for row in run.rows), len(run.bad)
+    failed = sum(row.get("error") is not None for row in run.rows)
+    left = f"{count_of(len(run.bad), 'line')} that cannot be read; {one_line(str(run.bad[0]), 200)}" if run.bad else ""
     said = {
         "Data": one_line(", ".join(dict.fromkeys(row["dataset"] for row in run.rows)), 300),
         "Model": one_line(", ".join(dict.fromkeys(row["model"] for row in run.rows)), 300),
         "Rows": f"{len(run.rows):,}, from {count_of(questions, 'question')}",
         "Failed": f"{count_of(failed, 'row')}, in no rate" if failed else "",
-        "Left out": f"{count_of(left, 'line')} that cannot be read; see the end of this page" if left else "",
+        "Left out": left,
+        "Version": one_line(str(run.header.get("version") or ""), 40),
     }
     return [(name, value) for name, value in said.items() if value]
 
@@ -239,12 +239,3 @@ def _about(row: Row) -> list[tuple[str, str]]:
         ("The metric failed", one_line(scores.get("failure") or "", 200)),
     ]
     return [(name, value) for name, value in pairs if value]
-
-
-def _remains(run: Run) -> Iterator[Element]:
-    """The lines of the file that are not shown, and the version that made it."""
-    if run.bad:
-        yield h("p", f"Not rows, and left out: {len(run.bad)}")
-        yield h("ul", *(h("li", one_line(str(line), 200)) for line in run.bad[:_MOST_BAD_LINES]))
-    if version := run.header.get("version"):
-        yield h("p", f"Made with version {one_line(str(version), 40)}", cls="note")

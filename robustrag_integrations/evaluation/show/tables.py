@@ -127,18 +127,14 @@ def _title(block: Block, attacks: Sequence[AttackSpec]) -> str:
     first, counts = block[0], sorted({line.n for line in block})
     questions = count_of(counts[-1], "question") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} questions"
     sizes, ranks = {a.corruption_size for a in attacks}, {a.rank for a in attacks}
-    metric = (
-        "" if first.metric in (None, METRIC_OF_TASK.get(first.task)) else f", by {printable(first.metric or '', 60)}"
-    )
+    own = first.metric in (None, METRIC_OF_TASK.get(first.task))
+    metric = "" if own else f", by {printable(first.metric or '', 60)}"
     top = {line.top_k for line in block}
     passages = f", {count_of(k, 'passage')} each" if len(top) == 1 and (k := first.top_k) else ""
     planted = [f"{sizes.pop()} planted"] if len(sizes) == 1 else []
     planted += [f"at rank: {ranks.pop()}"] if len(ranks) == 1 else []
-    about = (
-        f"{printable(first.dataset, 80)} ({TASKS.get(first.task, first.task)}{metric}), {printable(first.model, 80)}"
-    )
     attacked = f"; {', '.join(planted)}" if planted else ""
-    return f"Percent of {questions}: {about}{passages}{attacked}"
+    return f"Percent of {questions}: {_about(first, metric)}{passages}{attacked}"
 
 
 def _attack_cell(attack: AttackSpec, attacks: Sequence[AttackSpec]) -> str:
@@ -235,8 +231,8 @@ def outcome_in_words(lines: Sequence[Line]) -> list[str]:
     return [printable(about + sentence, 1000) for about, sentence in said] or ["This run has no rows yet."]
 
 
-def _about(line: Line) -> str:
-    return f"{printable(line.dataset, 60)} ({TASKS.get(line.task, line.task)}), {printable(line.model, 60)}"
+def _about(line: Line, metric: str = "") -> str:
+    return f"{printable(line.dataset, 80)} ({TASKS.get(line.task, line.task)}{metric}), {printable(line.model, 80)}"
 
 
 def _sentences(block: Block) -> Iterator[str]:
