@@ -24,7 +24,7 @@ from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, entry_of
 from robustrag_integrations.drawing.answer import answer_parts, certificate_parts
 from robustrag_integrations.drawing.elements import h, to_data
-from robustrag_integrations.evaluation.attacks import ATTACKS, Attack, planted_texts
+from robustrag_integrations.evaluation.attacks import ATTACKS, planted_texts
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.run.cache import CallCache, MeteredModel, metered
 from robustrag_integrations.grouping.passages import Passage
@@ -47,6 +47,7 @@ from robustrag_integrations.text.prompts import Task
 MOST_CALLS = 300
 MOST_CORRUPTED = 10
 MODES = ("injection", "modification")
+PLANTED = [attack for attack in ATTACKS.values() if attack.write is not None]
 
 _VERDICTS = {
     "both": "the right answer and the attacker’s",
@@ -175,7 +176,7 @@ class Buttons:
     async def poison(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
         """Yield the state with an `attack` planted among the others at a `rank` (1: top), from a source of its own."""
         state, rank = state_of(asked.get("state")), asked.get("rank", 1)
-        if asked.get("attack") not in [attack.name for attack in attacks()]:
+        if asked.get("attack") not in [attack.name for attack in PLANTED]:
             raise StateError(f"attack {asked.get('attack')!r:.60} is unknown")
         if not is_whole_number(rank, 1, MOST_PASSAGES + 1):
             raise StateError("rank must be a whole number from 1, the top")
@@ -216,11 +217,6 @@ class Buttons:
         except (ValueError, TypeError) as error:  # such as a model that samples
             raise StateError(str(error)) from error
         yield {"evidence": to_data(h("div", *certificate_parts(found)))}
-
-
-def attacks() -> Sequence[Attack]:
-    """Return the attacks that can be planted: those whose texts do not depend on the defence."""
-    return [attack for attack in ATTACKS.values() if attack.write is not None]
 
 
 async def _watched(asking: Callable[[], Coroutine[Any, Any, RobustAnswer]]) -> AsyncIterator[Event | RobustAnswer]:

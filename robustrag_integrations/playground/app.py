@@ -20,7 +20,7 @@ from robustrag_integrations.corpus.retrieval import Library
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.playground import state
-from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED, Buttons, Models, attacks
+from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED, PLANTED, Buttons, Models
 from robustrag_integrations.playground.state import State, StateError
 from robustrag_integrations.serve.app import LOOPBACK_HOSTS, guarded
 from robustrag_integrations.serve.endpoint import Admission, Endpoint, Limits, Reply, RequestError, Work
@@ -109,7 +109,7 @@ def controls_of(models: Models, start: State) -> dict[str, Any]:
             }
             for method in METHODS.values()
         ],
-        "attacks": [{"name": a.name, "summary": a.summary} for a in attacks()],
+        "attacks": [{"name": a.name, "summary": a.summary} for a in PLANTED],
         "models": [{"name": name, "local": named.local} for name, named in models.named.items()],
         "groupings": list(state.GROUPINGS),
         "modes": list(MODES),

@@ -10,7 +10,7 @@ from typing import Literal
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.plugins import load_object
-from robustrag_integrations.evaluation.data.questions import EvalQuestion
+from robustrag_integrations.evaluation.data.questions import MOST_SWAPS, EvalQuestion
 from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.text.prompts import ABSTENTION
 
@@ -20,7 +20,6 @@ COLLECTOR = "collect.attacker.example"  # where exfiltrated text is sent; a rese
 _ANY_WORD, _WORD = re.compile(r"\w+"), re.compile(r"\w{3,40}")
 _FLOOD = 24  # words; a flood needs many, and a passage is cut to the model's window
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_MOST_SWAPS = 100  # a sentence of nothing but the answer must not grow without bound
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def false_statement(query: str, texts: Iterable[str], answer: str, target: str) 
     if not sentences:
         return f"{query.strip()} {target}."
     best = max(sentences, key=lambda s: len(asked & set(_ANY_WORD.findall(s.casefold()))))
-    return best.replace(answer, target, _MOST_SWAPS)
+    return best.replace(answer, target, MOST_SWAPS)
 
 
 def inject(passages: Iterable[str | Passage], planted: Sequence[str | Passage], *, rank: int = 1) -> list[Passage]:

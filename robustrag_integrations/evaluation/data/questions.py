@@ -9,6 +9,7 @@ from typing import Any
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.certification.metrics import normalised
+from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.text.prompts import Task
 
@@ -82,8 +83,6 @@ def for_task(question: EvalQuestion, task: Task) -> EvalQuestion:
         return replace(question, answers=question.answers[:1])
     if task != "multiple_choice":
         return question
-    from robustrag_integrations.defenses.voting.options import check_choices
-
     try:
         choices = check_choices(question.choices or None)
     except TypeError as error:
