@@ -35,7 +35,7 @@ docs: .venv/.dev
 LOWEST := -e . --group test pytest-xdist
 CORE_LOWEST := idna==3.15 numpy==1.26.0 packaging==23.2 spacy==3.8.16 bm25s==0.3.0 pypdf==6.16.1 langchain-text-splitters==1.1.2 \
 	beautifulsoup4==4.13.3 lxml==6.1.0 markdownify==1.2.0 python-docx==1.1.2 openpyxl==3.1.2 \
-	httpx==0.27.0 opentelemetry-api==1.27.0 opentelemetry-sdk==1.27.0 scipy==1.15.0 tqdm==4.66.3 pyyaml==6.0.1 \
+	httpx==0.27.0 scipy==1.15.0 tqdm==4.66.3 pyyaml==6.0.1 \
 	starlette==1.3.1 uvicorn==0.30.0 h11==0.16.0 anyio==4.4.0 pydantic==2.11.0 jinja2==3.1.6 fpdf2
 CORE_TESTS := $(addprefix tests/,$(addsuffix .py,defenses/test_front_door plans/test_drivers models/test_callable_model \
 	corpus/test_corpus models/server/test_openai_model defenses/decoding/test_token_choice certification/test_metrics plans/test_watch \

@@ -21,9 +21,8 @@ from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
 from robustrag_integrations._util.checks import check_flag, refuse_misspelt
 from robustrag_integrations.answers.answer import Reader, checked_reader
-from robustrag_integrations.defenses.arguments import Arguments
 from robustrag_integrations.defenses.options import MethodName, MethodOptions
-from robustrag_integrations.defenses.registry import method_for
+from robustrag_integrations.defenses.registry import method_for, rules_and_settings
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.votes import RULES, VoteRules
@@ -141,15 +140,15 @@ def create_robust_documents_chain(
         # 'Paris'
         ```
     """
-    chosen = Arguments.of({**options, "group_by": group_by}, votes)
-    entry = method_for(method, chosen.options.get("task"), choices)
+    rules, settings = rules_and_settings({**options, "group_by": group_by}, votes)
+    entry = method_for(method, settings.get("task"), choices)
     besides = {"choices": choices, "keyword_prompt": keyword_prompt, "output_schema": output_schema}
     given = [name for name, value in besides.items() if value is not None]
-    names = [*chosen.options, *(name for name in options if name not in RULES), *given]
+    names = [*settings, *(name for name in options if name not in RULES), *given]
     entry.check_names(
         names, ["task", *sorted(entry.further & besides.keys())], near=_ARGUMENTS, instead=_elsewhere(llm)
     )
-    checked: Any = entry.load().settings_of(**chosen.options)
+    checked: Any = entry.load().settings_of(**settings)
     if output_schema is not None:
         if checked.task == "list" or output_parser is not None:
             raise ValueError(
@@ -160,7 +159,7 @@ def create_robust_documents_chain(
     elif final_llm is not None and entry.name != "keyword":
         raise ValueError(f"final_llm is unused: {entry.name} makes no final call without output_schema")
     checked_reader(reader)
-    entry.load().check_rules(chosen.rules)
+    entry.load().check_rules(rules)
     if not isinstance(calls := calls or CallOptions(), CallOptions):
         raise TypeError(f"calls must be CallOptions(...), got {type(calls).__name__}")
     check_flag(citation_markers=citation_markers, return_robustness=return_robustness)
@@ -189,7 +188,7 @@ def create_robust_documents_chain(
         settings=checked,
         document_prompt=document_prompt or DEFAULT_DOCUMENT_PROMPT,
         document_separator=document_separator,
-        rules=chosen.rules,
+        rules=rules,
         calls=calls,
         citation_markers=citation_markers,
         reader=reader,

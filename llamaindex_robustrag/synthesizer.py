@@ -59,9 +59,8 @@ from llamaindex_robustrag.reports import (
 from robustrag_integrations._util.checks import check_flag, nearest_of, refuse_unknown
 from robustrag_integrations._util.words import conversation_warnings
 from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_reader
-from robustrag_integrations.defenses.arguments import Arguments
 from robustrag_integrations.defenses.options import MethodName, MethodOptions
-from robustrag_integrations.defenses.registry import method_for
+from robustrag_integrations.defenses.registry import method_for, rules_and_settings
 from robustrag_integrations.defenses.trust import Others
 from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.quotas import few_sources_warning
@@ -186,15 +185,15 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         super().__init__(
             llm=_llm_of(llm), prompt_helper=prompt_helper, streaming=streaming, output_cls=_checked_class(output_cls)
         )
-        given = Arguments.of({**options, "group_by": group_by}, votes)
-        self._method = method_for(method, given.options.get("task"), choices)
+        self._rules, settings = rules_and_settings({**options, "group_by": group_by}, votes)
+        self._method = method_for(method, settings.get("task"), choices)
         taken = [*signature(RobustRAGSynthesizer.__init__).parameters, *RULES]
-        self._method.check_names(given.options, ("task", "prompts"), near=taken, instead=INSTEAD)
-        self._settings: Any = self._method.load().settings_of(**given.options)
-        self._method.load().check_rules(given.rules)
-        if given.rules.passages_per_source != 1:
+        self._method.check_names(settings, ("task", "prompts"), near=taken, instead=INSTEAD)
+        self._settings: Any = self._method.load().settings_of(**settings)
+        self._method.load().check_rules(self._rules)
+        if self._rules.passages_per_source != 1:
             raise ValueError("nodes have sources by group_by; leave passages_per_source out")
-        self._rules, self._group_by = given.rules, given.rules.by
+        self._group_by = self._rules.by
         self._markers, self._choices, self._reader = citation_markers, choices, checked_reader(reader)
         self._calls = calls or CallOptions()
         self._limits = CallLimits(self._calls.num_workers, self._calls.timeout)

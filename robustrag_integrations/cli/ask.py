@@ -6,12 +6,11 @@ import argparse
 
 from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.answers.answer import ANSWERING, ask_report
+from robustrag_integrations.answers.answer import ask_report
 from robustrag_integrations.cli.options import Answering, add_answering, some_text
 from robustrag_integrations.cli.output import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError, complain, show_json, working
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
 from robustrag_integrations.grouping.passages import PASSAGE
-from robustrag_integrations.replies.reading import fitting_task
 
 DESCRIPTION = """\
 Read what you trust together, and answer from it: nothing in other files changes that
@@ -85,10 +84,6 @@ def run(args: argparse.Namespace) -> int:
         show_json(ask_report(asked.model.description, answer, passages, skipped))
     else:
         print(answer.explain())
-        said = [source.response for source in answer.sources if source.response and source.status in ANSWERING]
-        if answer.abstained and asked.task is None and (task := fitting_task(args.question, said)):
-            gave = "several items each" if task == "list" else "sentences"
-            complain(f"note: sources gave {gave} rather than a short answer: try --task {task}")
     if asked.rules.by != PASSAGE and len(answer.sources) == 1 < len(list(found)) and asked.method in METHODS:
         complain(
             "note: all passages found share one vote; --group-by passage gives a vote to each, where they have "

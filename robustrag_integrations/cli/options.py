@@ -18,9 +18,15 @@ from robustrag_integrations._util.errors import RobustRAGError
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.cli.output import EXIT_USAGE, UsageError, complain, working
-from robustrag_integrations.defenses.arguments import Arguments
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, default_method, entry_of
+from robustrag_integrations.defenses.registry import (
+    BASELINES,
+    METHODS,
+    Method,
+    default_method,
+    entry_of,
+    rules_and_settings,
+)
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.grouping.votes import RULES
 from robustrag_integrations.models.base import DecodingModel, TextModel
@@ -311,11 +317,9 @@ class Answering:
         check_paths(args)
         typed = {"task": args.task, "group_by": args.group_by, "min_radius": args.min_radius, **dict(args.set)}
         try:
-            given = Arguments.of(typed)
-            self._settings = given.options
+            self.rules, self._settings = rules_and_settings(typed)
             self.task = self._settings.pop("task", None)
             self.method = args.method or default_method(self.task, choices)
-            self.rules = given.rules
             self._check(args.methods, choices)
         except (ValueError, TypeError) as error:
             raise UsageError(str(error)) from error

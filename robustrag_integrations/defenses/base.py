@@ -24,8 +24,7 @@ from robustrag_integrations.certification.certify import CertificationRun, text_
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.defenses.arguments import Arguments
-from robustrag_integrations.defenses.registry import METHODS, Method, described
+from robustrag_integrations.defenses.registry import METHODS, Method, described, rules_and_settings
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.trust import Others, certificate_of_trust, trust_first
 from robustrag_integrations.defenses.voting.options import check_choices
@@ -43,7 +42,7 @@ from robustrag_integrations.plans.drivers import (
     run,
     stream,
 )
-from robustrag_integrations.plans.finish import Draft, MethodTerms, answered
+from robustrag_integrations.plans.finish import Draft, answered
 from robustrag_integrations.plans.requests import Plan, Steps
 
 if TYPE_CHECKING:
@@ -96,10 +95,9 @@ class Defense(ABC):
         check_flag(accept_sampling=self.accept_sampling)
         votes = given.pop("votes", None)
         self.method.check_names(given, (*VOTES, "votes", "task", "prompts"))
-        chosen = Arguments.of(given, votes=votes)
-        self.rules = chosen.rules
+        self.rules, settings = rules_and_settings(given, votes)
         self.check_rules(self.rules)
-        self.settings = self.settings_of(**chosen.options)
+        self.settings = self.settings_of(**settings)
 
     @classmethod
     def settings_of(cls, **given: Any) -> Any:
@@ -322,15 +320,14 @@ class Defense(ABC):
     @classmethod
     def whole_plan(cls, inputs: PlanInput, settings: Any) -> Plan:
         """Return the plan of one question's whole answer; every driver and framework runs it."""
-        choices = cls._checked_choices(inputs.choices, settings)
-        inputs = replace(inputs, choices=choices, abstention=settings.abstention)
-        return answered(inputs, cls.plan_of(inputs, settings), cls._terms(settings))
+        inputs = cls._with_terms(inputs, settings)
+        return answered(inputs, cls.plan_of(inputs, settings))
 
     @classmethod
     def trusted_plan(cls, inputs: PlanInput, settings: Any, others: Others) -> Plan:
         """Return the plan of a question with trusted passages: the one source of `inputs`, or none."""
         inputs = cls._trusted_inputs(inputs, settings)
-        return trust_first(inputs, settings, cls._terms(settings), others, partial(cls.whole_plan, settings=settings))
+        return trust_first(inputs, settings, others, partial(cls.whole_plan, settings=settings))
 
     @classmethod
     def _trusted_inputs(cls, inputs: PlanInput, settings: Any) -> PlanInput:
@@ -343,13 +340,21 @@ class Defense(ABC):
                 "your PromptSet has no prompt for trusted passages; give it one: PromptSet(..., trusted=PromptTemplate("
                 '...)), which asks for an answer of any form, or for "I don\'t know" and nothing else'
             )
-        choices = cls._checked_choices(inputs.choices, settings)
-        return replace(inputs, choices=choices, abstention=settings.abstention)
+        return cls._with_terms(inputs, settings)
 
     @classmethod
-    def _terms(cls, settings: Any) -> MethodTerms:
+    def _with_terms(cls, inputs: PlanInput, settings: Any) -> PlanInput:
+        """Return the input with what its plan has to know of the method."""
         shown = {} if settings.abstention is None else {"abstention": settings.abstention}
-        return MethodTerms(cls.method.name, {**settings.as_dict(), **shown}, cls.promise, cls.isolates)
+        return replace(
+            inputs,
+            choices=cls._checked_choices(inputs.choices, settings),
+            abstention=settings.abstention,
+            method=cls.method.name,
+            settings={**settings.as_dict(), **shown},
+            promise=cls.promise,
+            isolates=cls.isolates,
+        )
 
     @staticmethod
     @abstractmethod

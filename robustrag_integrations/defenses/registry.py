@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from robustrag_integrations._util.checks import nearest_of, refuse_unknown
 from robustrag_integrations._util.settings import Setting, settings_in
-from robustrag_integrations.grouping.votes import RULES
+from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import REPLY_LIMITS
 
 if TYPE_CHECKING:
@@ -182,6 +182,17 @@ _LIMIT = (
     "how long a reply may be is said where the model is made, such as LocalModel(max_new_tokens=...), "
     "OpenAIModel(max_tokens=...) or the chat model's own argument; method='decoding' alone has max_new_tokens itself"
 )
+
+
+def rules_and_settings(given: Mapping[str, Any], votes: VoteRules | None = None) -> tuple[VoteRules, dict[str, Any]]:
+    """Return the rules of votes among the arguments that a user gives, and the other ones; None: not given."""
+    given = {name: value for name, value in given.items() if value is not None}
+    if votes is not None and not isinstance(votes, VoteRules):
+        raise TypeError(f"votes must be VoteRules(...), got {type(votes).__name__}")
+    for name, rule in {} if votes is None else votes.given.items():
+        if given.setdefault(name, rule) != rule:
+            raise ValueError(f"{name}={given[name]!r:.60} and votes.{name}={rule!r:.60}: give one of them")
+    return VoteRules(**{name: given.pop(name) for name in RULES if name in given}), given
 
 
 def described(settings: Collection[Setting], indent: str) -> str:

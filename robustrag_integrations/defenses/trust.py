@@ -18,6 +18,7 @@ from typing import Any, Literal, cast
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError, TooFewVotesError, TrustedError
+from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations._util.redaction import in_one_line
 from robustrag_integrations.answers.answer import ANSWERING, Claim, RobustAnswer, SourceReport, TrustedReport
 from robustrag_integrations.answers.determinism import Determinism
@@ -29,19 +30,23 @@ from robustrag_integrations.defenses.voting.options import is_unclear, parse_opt
 from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import PlanInput, ask_final, truncation_warnings, unseen
-from robustrag_integrations.plans.finish import MethodTerms, SpendingBook, held_to_min_radius, link_warning
+from robustrag_integrations.plans.finish import SpendingBook, held_to_min_radius, link_warning
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Retrieve, Steps, relayed
 from robustrag_integrations.replies.keys import key_of, whole_answer
 from robustrag_integrations.replies.reading import complete_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.text.abstention import may_begin_phrase, silence_of
+from robustrag_integrations.text.languages import VERDICTS, language_of, stop_words
 from robustrag_integrations.text.prompts import NO_INFORMATION, OBJECT_PROMPT, PromptTemplate
-from robustrag_integrations.text.shared_words import SharedWords
 
 MADE_UP = (
     "the reply has no number, name or word of theirs, so that the model may have made it up; ask a better model, or "
     "take such replies with word_gate=False"
 )
+
+_LOOKED_AT = 200_000  # characters of the passages
+_STEM = 4  # letters that two forms of a word share, as "weekly" and "weeks" do
+_UNSPACED = frozenset({"zh", "ja", "th"})
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,6 @@ class _Heard:
 def trust_first(
     inputs: PlanInput,
     settings: MethodSettings,
-    terms: MethodTerms,
     others: Others,
     ask_others: Callable[[PlanInput], Plan],
 ) -> Plan:
@@ -103,7 +107,7 @@ def trust_first(
         asked = 0 if heard.response is None else 1
         answer = _beside(replace(answer, model_calls=answer.model_calls + asked), shelf)
         return book.entered(answer)
-    answer = _own_answer(heard, inputs, settings, terms, book.asked)
+    answer = _own_answer(heard, inputs, settings, book.asked)
     if shelf.status == "failed":
         answer = _failed(answer, heard, settings)
     elif inputs.objects and shelf.status == "answers":
@@ -146,7 +150,7 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
     phrases = settings.phrases
     shown = choices is None and not _holds_back(inputs)
 
-    words = SharedWords(inputs.query, source.text) if settings.word_gate and choices is None else None
+    words = _SharedWords(inputs.query, source.text) if settings.word_gate and choices is None else None
 
     def holds(text: str) -> bool:
         """True of what may be silence, or made up: a word that is not complete yet says nothing of that."""
@@ -197,9 +201,7 @@ def _rest(said: str | None, response: Response, answer: Response, begun: bool) -
     return unseen(response, answer) if begun else answer.text or ""
 
 
-def _own_answer(
-    heard: _Heard, inputs: PlanInput, settings: MethodSettings, terms: MethodTerms, calls: int
-) -> RobustAnswer:
+def _own_answer(heard: _Heard, inputs: PlanInput, settings: MethodSettings, calls: int) -> RobustAnswer:
     """Return the answer that the trusted passages alone decide: theirs, their own abstention, or none."""
     shelf, response = heard.report, heard.response
     answers = shelf.status == "answers"
@@ -219,8 +221,6 @@ def _own_answer(
     return inputs.answer(
         text or None,
         abstained=not answers,
-        method=terms.name,
-        settings={**terms.settings, **inputs.rules.named},
         choice=heard.choice,
         model_calls=calls,
         reasoning_chars=0 if response is None else response.reasoning_chars,
@@ -368,3 +368,37 @@ def certificate_of_trust(
     for each in sizes:
         each.add(heard.text, score, "the trusted passages decide it", 0)
     return tuple(sizes)
+
+
+class _SharedWords:
+    """The words of some passages, against which replies to a question about them are held.
+
+    The words of the question are left out, as a reply repeats them whether it was read or made up; so are small words
+    and a yes or no, which the passages say in other words.
+    Nothing is told of another language than the question's, nor of one that is written without spaces.
+    """
+
+    def __init__(self, question: str, passages: str) -> None:
+        read = passages[:_LOOKED_AT]
+        language = language_of(question)
+        self._is_told = language == language_of(read) and language is not None and language not in _UNSPACED
+        self._language = language
+        self._left_out = frozenset(plain_words(question).split()) | stop_words(language or "") | VERDICTS
+        self._known = frozenset(map(_stem, plain_words(read).split())) if self._is_told else frozenset()
+
+    def may_be_in(self, reply: str) -> bool:
+        """True unless the reply has content words, none of which the passages have: then it was likely made up."""
+        if not self._is_told or language_of(reply) not in (None, self._language):
+            return True
+        return not self._content(reply) or self.are_in(reply)
+
+    def are_in(self, beginning: str) -> bool:
+        """True if the beginning of a reply has a content word of the passages, or nothing is told of it."""
+        return not self._is_told or any(_stem(word) in self._known for word in self._content(beginning))
+
+    def _content(self, text: str) -> list[str]:
+        return [word for word in plain_words(text).split() if word not in self._left_out]
+
+
+def _stem(word: str) -> str:
+    return word[:_STEM] if word.isalpha() else word

@@ -18,7 +18,7 @@ from robustrag_integrations._util.errors import INTERRUPTS, ModelError, QuorumEr
 from robustrag_integrations._util.redaction import in_one_line, redacted
 from robustrag_integrations._util.words import some_of
 from robustrag_integrations.answers.answer import Dissent, RobustAnswer, SourceReport
-from robustrag_integrations.answers.determinism import Repeats
+from robustrag_integrations.answers.determinism import Promise, Repeats
 from robustrag_integrations.answers.telling import shown_names
 from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.grouping.votes import VoteRules
@@ -49,6 +49,7 @@ class PlanInput:
         conversation: True if prompts show, or the question comes from, a conversation with words of assistants or
             tools that no trusted source decided: the answer is no more to be relied on than they are.
         objects: True if the model of the final call answers with an object.
+        method, settings, promise, isolates: the method's name, its settings, JSON-safe, and traits of its `Defense`.
     """
 
     query: str
@@ -66,6 +67,10 @@ class PlanInput:
     abstention: str | None = None
     conversation: bool = False
     objects: bool = False
+    method: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    promise: Promise | None = None
+    isolates: bool = True
 
     @classmethod
     def of(cls, model: Any, query: str, rules: VoteRules, **given: Any) -> PlanInput:
@@ -82,10 +87,10 @@ class PlanInput:
 
     def answer(self, text: str | None, *, abstained: bool | None = None, **found: Any) -> RobustAnswer:
         """Build a method's answer: an abstention where there is no text. `finish` adds what all methods share."""
-        values = {"radius": 0, "method": "", **found}
+        values = {"radius": 0, "settings": {**self.settings, **self.rules.named}, **found}
         abstained = not text if abstained is None else abstained
         text = (self.abstention if abstained else None) or text or ABSTENTION
-        return RobustAnswer(text, abstained=abstained, query=self.query, **values)
+        return RobustAnswer(text, abstained=abstained, query=self.query, method=self.method, **values)
 
 
 def check_query(query: str) -> None:

@@ -1,8 +1,8 @@
 """Running a plan with a model: synchronous, asynchronous, and either of them streaming.
 
-A performer makes the model calls that a plan requests; of a framework, its model is a model of the core by then. A
-`Watch` logs and traces each answer alike: a record, and spans where OpenTelemetry's API is installed (extra `otel`).
-No text of a question, passage, response or error is recorded: only numbers, names of settings and types of errors.
+A performer makes the model calls that a plan requests; of a framework, its model is a model of the core by then. Each
+answer is logged alike. No text of a question, passage, response or error is: only numbers, names of settings and types
+of errors.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError, was_cancelled
@@ -41,19 +40,15 @@ Result = TypeVar("Result")
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Watch:
-    """An `answer` or a `certification` under way, and its span."""
+@contextmanager
+def _watched(operation: str) -> Iterator[Callable[[Result], Result]]:
+    """Log how an `answer` or a `certification` ends; what it gives logs the result, and returns it."""
+    began = time.perf_counter()
 
-    operation: str
-    root: Any
-    began: float = field(default_factory=time.perf_counter)
-
-    def done(self, result: Result) -> Result:
-        """Record the plan's result, and return it."""
-        seconds = time.perf_counter() - self.began
+    def done(result: Result) -> Result:
+        seconds = time.perf_counter() - began
         if not isinstance(result, RobustAnswer):
-            _LOG.info("%s: done in %.3f s", self.operation, seconds)
+            _LOG.info("%s: done in %.3f s", operation, seconds)
             return result
         states = [source.status for source in result.sources]
         said = {
@@ -68,74 +63,14 @@ class Watch:
         if said["failed"]:
             _LOG.warning("%d of %d sources failed and count as abstentions", said["failed"], len(states))
         _LOG.info("answer: %s seconds=%.3f", " ".join(f"{name}={value}" for name, value in said.items()), seconds)
-        if self.root is not None:
-            self.root.set_attributes({f"robustrag.{name}": value for name, value in said.items()})
         return result
 
-    @contextmanager
-    def calls(self, request: object, *, streamed: bool = False) -> Iterator[None]:
-        """Trace the model's calls for a request, but for those made once per token.
-
-        The span is current, so that those of the model's client are below it. Of a streamed call it is not: between two
-        pieces the program does other things.
-        """
-        if not isinstance(request, (Ask, OpenSession)):
-            yield
-            return
-        role = request.role if isinstance(request, Ask) else "isolated"
-        calls = "isolated_calls" if role == "isolated" else f"{role}_call"
-        length = sum(len(prompt.text) for prompt in request.prompts)
-        _LOG.debug("asking %d %s prompts of %d characters in all", len(request.prompts), role, length)
-        with _span(calls, self.root) as span:
-            if span is None or streamed:
-                yield
-            else:
-                with _api().use_span(span, record_exception=False, set_status_on_exception=False):
-                    yield
-
-
-@contextmanager
-def _watched(operation: str) -> Iterator[Watch]:
-    """Watch a plan; entered by a driver before its first step."""
-    with _span(operation) as root:  # never current: streams pause and resume
-        watch = Watch(operation, root)
-        try:
-            yield watch
-        except BaseException as error:
-            what = "cancelled" if was_cancelled(type(error)) else type(error).__name__
-            _LOG.info("no %s: %s after %.3f s", operation, what, time.perf_counter() - watch.began)
-            raise
-
-
-@cache
-def _api() -> Any:
     try:
-        from opentelemetry import trace
-    except ImportError:
-        return None
-    return trace
-
-
-@contextmanager
-def _span(name: str, above: Any = None) -> Iterator[Any]:
-    """Hold a span, None without OpenTelemetry; an error that ends it is named by its type: its message is untrusted."""
-    trace = _api()
-    if trace is None:
-        yield None
-        return
-    below = None if above is None else trace.set_span_in_context(above)
-    span = trace.get_tracer("robustrag_integrations").start_span(f"robustrag.{name}", below)
-    try:
-        yield span
+        yield done
     except BaseException as error:
-        if was_cancelled(type(error)):
-            span.set_attribute("robustrag.cancelled", True)
-        else:
-            span.set_attribute("error.type", type(error).__name__)
-            span.set_status(trace.StatusCode.ERROR)
+        what = "cancelled" if was_cancelled(type(error)) else type(error).__name__
+        _LOG.info("no %s: %s after %.3f s", operation, what, time.perf_counter() - began)
         raise
-    finally:
-        span.end()
 
 
 @dataclass(frozen=True)
@@ -216,13 +151,11 @@ def run(
     plan: Generator[RequestT, ReplyT, Result], perform: Callable[[RequestT], ReplyT], *, operation: str = "answer"
 ) -> Result:
     """Run a plan (an answer's or a certificate's, as `operation` says in logs and spans) to its end."""
-    with _watched(operation) as watch:
+    with _watched(operation) as done:
         step = _step(plan, None)
         while not isinstance(step, _Done):
-            with watch.calls(step):
-                reply = perform(step)
-            step = _step(plan, reply)
-        return watch.done(step.result)
+            step = _step(plan, perform(step))
+        return done(step.result)
 
 
 async def arun(
@@ -232,13 +165,11 @@ async def arun(
     operation: str = "answer",
 ) -> Result:
     """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads."""
-    with _watched(operation) as watch:
+    with _watched(operation) as done:
         step = await asyncio.to_thread(_step, plan, None)
         while not isinstance(step, _Done):
-            with watch.calls(step):
-                reply = await perform(step)
-            step = await asyncio.to_thread(_step, plan, reply)
-        return watch.done(step.result)
+            step = await asyncio.to_thread(_step, plan, await perform(step))
+        return done(step.result)
 
 
 @dataclass(frozen=True)
@@ -250,9 +181,14 @@ class _Done(Generic[Result]):
 
 def _step(plan: Generator[RequestT, Any, Result], reply: Any) -> RequestT | _Done[Result]:
     try:
-        return plan.send(reply)
+        request = plan.send(reply)
     except StopIteration as done:
         return _Done(done.value)
+    if isinstance(request, (Ask, OpenSession)):
+        role = request.role if isinstance(request, Ask) else "isolated"
+        length = sum(len(prompt.text) for prompt in request.prompts)
+        _LOG.debug("asking %d %s prompts of %d characters in all", len(request.prompts), role, length)
+    return request
 
 
 def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, None, None]:
@@ -261,7 +197,7 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
     The pieces add up to its text, unless the model retracted what was shown (`replies.streams.RETRACTED`, a warning
     then). Isolated responses are never among the pieces.
     """
-    with _watched("answer") as watch:
+    with _watched("answer") as done:
         step = _step(plan, None)
         while not isinstance(step, _Done):
             reply: Reply = None
@@ -269,28 +205,26 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
                 yield step.text
             elif isinstance(step, Ask) and step.is_streamed:
                 answer = Shown(whole=step.whole, holds=step.holds)
-                with _kept_in(answer), watch.calls(step, streamed=True):
+                with _kept_in(answer):
                     for piece in performer.model.stream(step.prompts[0], step.role):
                         if ready := answer.take(piece):
                             yield ready
                 with _told_to(plan):
                     if answer.is_missing:
-                        with watch.calls(step):
-                            answer.restart(performer(step)[0])
+                        answer.restart(performer(step)[0])
                 if rest := answer.rest():
                     yield rest
                 reply = [answer.response]
             else:
-                with watch.calls(step):
-                    reply = performer(step)
+                reply = performer(step)
             step = _step(plan, reply)
-        result = watch.done(step.result)
+        result = done(step.result)
     yield result
 
 
 async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
-    with _watched("answer") as watch:
+    with _watched("answer") as done:
         step = await asyncio.to_thread(_step, plan, None)
         while not isinstance(step, _Done):
             reply: Reply = None
@@ -298,23 +232,21 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
                 yield step.text
             elif isinstance(step, Ask) and step.is_streamed:
                 answer = Shown(whole=step.whole, holds=step.holds)
-                with _kept_in(answer), watch.calls(step, streamed=True):
+                with _kept_in(answer):
                     async with closed_after(performer.model.astream(step.prompts[0], step.role)) as pieces:
                         async for piece in pieces:
                             if ready := answer.take(piece):
                                 yield ready
                 with _told_to(plan):
                     if answer.is_missing:
-                        with watch.calls(step):
-                            answer.restart((await performer.aperform(step))[0])
+                        answer.restart((await performer.aperform(step))[0])
                 if rest := answer.rest():
                     yield rest
                 reply = [answer.response]
             else:
-                with watch.calls(step):
-                    reply = await performer.aperform(step)
+                reply = await performer.aperform(step)
             step = await asyncio.to_thread(_step, plan, reply)
-        result = watch.done(step.result)
+        result = done(step.result)
     yield result
 
 

@@ -13,7 +13,7 @@ is shown. `finish` then makes the answer of what the method found, in this order
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError, TooFewVotesError
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.determinism import Determinism, Promise
+from robustrag_integrations.answers.determinism import Determinism
 from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.answers.telling import shown_names
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
@@ -57,30 +57,19 @@ class Draft:
     withheld: str | None = None
 
 
-@dataclass(frozen=True)
-class MethodTerms:
-    """What `finish` has to know of a method: traits of its `Defense`, and its settings, JSON-safe."""
-
-    name: str
-    settings: Mapping[str, Any]
-    promise: Promise | None = None
-    isolates: bool = True
-
-
-def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
+def answered(inputs: PlanInput, plan: Steps[Draft]) -> Plan:
     """Run a method's plan to the whole answer; a `ModelError` has a report of an abstention and of every source.
 
     With `min_radius`, markers, an abstention's own text, or a model as the reader nothing is shown before the end, and
     the final call is not streamed. What the plan has not shown is shown at the end.
     """
     rules, sources = inputs.rules, inputs.sources
-    known: dict[str, Any] = {"method": terms.name, "settings": {**terms.settings, **rules.named}}
-    known["radius_unit"] = rules.unit_of(sources)
+    unit = rules.unit_of(sources)
     if len(sources) < rules.min_sources:
         found = count_of(len(sources), "source")
         why = f"abstained: {found}, below min_sources={rules.min_sources}. Retrieve more sources"
         warnings = (*inputs.model_caveats(), *inputs.caveats, *grouping_warnings(sources, rules.by), why)
-        answer = inputs.answer(None, sources=tuple(map(report, sources)), warnings=warnings, **known)
+        answer = inputs.answer(None, sources=tuple(map(report, sources)), warnings=warnings, radius_unit=unit)
         _refuse(rules, why, answer)
         yield Emit(answer.text)
         return answer
@@ -102,16 +91,16 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
         draft = yield from relayed(plan, relay)
     except ModelError as error:
         why = printable(f"no answer: {error}", 500)
-        calls = len(error.sources)
-        error.robustness = inputs.answer(None, sources=error.sources, warnings=(why,), model_calls=calls, **known)
+        found = {"sources": error.sources, "model_calls": len(error.sources), "radius_unit": unit}
+        error.robustness = inputs.answer(None, warnings=(why,), **found)
         raise
-    answer = finish(draft, inputs, terms, book)
+    answer = finish(draft, inputs, book)
     if not is_shown:
         yield Emit(answer.shown(markers=inputs.markers, to="model" if inputs.for_prompt else "people"))
     return answer
 
 
-def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBook) -> RobustAnswer:
+def finish(draft: Draft, inputs: PlanInput, book: SpendingBook) -> RobustAnswer:
     """Return the answer of a draft; the module's docstring says what is added."""
     rules, sources = inputs.rules, inputs.sources
     answer, heard = draft.answer, draft.heard
@@ -122,13 +111,11 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
         evidence = {**evidence, "decided_after": decided_after}
     answer = replace(
         answer,
-        method=terms.name,
-        settings={**terms.settings, **rules.named},
         radius_unit=rules.unit_of(sources),
         model_calls=answer.model_calls + book.asked,
         reasoning_chars=sum(response.reasoning_chars for response in responses),
         evidence=evidence,
-        warnings=_warnings(draft, inputs, terms),
+        warnings=_warnings(draft, inputs),
         **_radii(draft),
     )
     if draft.withheld is not None:
@@ -136,7 +123,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
     answer = book.entered(answer)
     if answer.sole_source is not None and len(answer.sources) > 1:
         answer = _with_sole_source(answer)
-    if not answer.abstained and terms.isolates:
+    if not answer.abstained and inputs.isolates:
         answer = _decided(answer, inputs)
     if rules.min_radius and not answer.abstained:
         answer = held_to_min_radius(answer, rules)
@@ -147,7 +134,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
         doubts.append(link_warning(links))
     reach = Determinism.of(
         known,
-        terms.promise,
+        inputs.promise,
         radius=answer.radius,
         whole=answer.whole,
         unit=answer.radius_unit,
@@ -167,10 +154,10 @@ def _radii(draft: Draft) -> dict[str, Any]:
     return {"radius": radius, "radius_verbatim": verbatim}
 
 
-def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str, ...]:
+def _warnings(draft: Draft, inputs: PlanInput) -> tuple[str, ...]:
     final, responses = draft.final, [] if draft.heard is None else draft.heard.responses
     said = [*inputs.model_caveats(), *inputs.caveats]
-    if terms.isolates:
+    if inputs.isolates:
         said += grouping_warnings(inputs.sources, inputs.rules.by)
         heard = sum(response.skipped_reason is None for response in responses)
         if heard < len(responses):

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from datetime import date
 from typing import Literal
 
 from robustrag_integrations._util.normalise import few_marks
 from robustrag_integrations.text.answer_text import LEAD, answer_text, unboxed
-from robustrag_integrations.text.dates import date_of
 from robustrag_integrations.text.languages import NO, VERDICTS, WORDS, YES
 
 _CODE_ALONE = re.compile(r"```[\w+-]*[ \t]*\n(?P<block>.*?)\n?```|`(?P<span>[^`]+)`\.?", re.S)
@@ -53,6 +53,24 @@ _AT_A_SIGN = re.compile(r"(?<=\d) (?=°|[%‰](?! ?(?:\d|\w\b|\()))")  # 5 °C, 
 _CODE = re.compile(r"(?:\A|\s)-{1,2}\w|[_/\\=|<>{}\[\]$#@~^`*]|\w\(")  # case means something there
 _MOST_WRAPPERS = 10  # around one answer: "**The answer is "Oslo"**"
 _SHORTEST_FOLDED = 4  # letters; of shorter words case may be all: mW and MW, US and us
+# One date in whatever form it is written: `21 November 2026`, `November 21, 2026`, `2026-11-21`, `2026年11月21日`.
+_MONTHS = {name: place % 12 + 1 for place, name in enumerate(WORDS["months"])}
+_MONTH = rf"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|º|\.)?"
+_YEAR = r"(?P<year>\d{4})"
+_DATES = [
+    re.compile(form, re.I)
+    for form in (
+        r"(?P<month>\d{1,2})([./-])(?P<day>\d{1,2})\2(?P<year>\d{4})",
+        r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})",
+        rf"(?:le |el |il |den )?{_DAY} (?:of |de )?{_MONTH}(?:,?(?: de| del)? {_YEAR}(?: года| г\.?| р\.?| r\.?)?)?",
+        rf"{_MONTH} {_DAY}(?:,? {_YEAR})?",
+        r"(?:(?P<year>\d{4}) ?[年년] ?)?(?P<month>\d{1,2}) ?[月월] ?(?P<day>\d{1,2}) ?[日일号]",
+    )
+]
+_LONGEST_DATE = 40  # characters
+_LEAP_YEAR = 2000
+_MONTHS_OF_A_YEAR = 12
 _JOINERS = "\u200c\u200d"  # of letters and of signs, which they change
 
 
@@ -105,13 +123,36 @@ def _key(answer: str) -> str | None:
         words[-1] = _EXCLAIMED.sub("", words[-1])
     articles = next((place for place, word in enumerate(words[:-1]) if word not in _ARTICLES), len(words) - 1)
     words = words[articles:]
-    if date := date_of(bare := " ".join(words)):
-        return date
+    if dated := _date_of(bare := " ".join(words)):
+        return dated
     if _TELEPHONE.fullmatch(bare):
         return re.sub(r"[ ()-]", "", bare)
     if not _CODE.search(text):
         words = [_folded(word, first=place == 0 < len(words) - 1) for place, word in enumerate(words)]
     return unicodedata.normalize("NFC", " ".join(words)) or None
+
+
+def _date_of(text: str) -> str | None:
+    """Return a date as `2026-11-21`, without a year as `--11-21`; None for a text that is anything else, or holds more.
+
+    No form may be read in two ways: the month is a word, or stands between year and day, or the day is above 12. A date
+    that no calendar has is none.
+    """
+    for form in _DATES if len(text) <= _LONGEST_DATE else ():
+        if found := form.fullmatch(text):
+            parts = found.groupdict()
+            month = int(parts["month"]) if "month" in parts else _MONTHS[parts["name"].lower()]
+            day = int(parts["day"])
+            if form is _DATES[0]:  # 21.11.2026, or 11/21/2026
+                if max(month, day) <= _MONTHS_OF_A_YEAR and month != day:
+                    return None
+                month, day = sorted((month, day))
+            try:
+                written = date(int(parts["year"] or _LEAP_YEAR), month, day).isoformat()
+            except ValueError:
+                return None
+            return written if parts["year"] else f"-{written[4:]}"
+    return None
 
 
 def _plain(text: str) -> str:

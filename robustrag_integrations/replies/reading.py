@@ -6,7 +6,6 @@ model write costs the source of that passage alone.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +15,6 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.models.base import BLANK, Response
-from robustrag_integrations.replies.keys import verdict_of
 from robustrag_integrations.text.prompts import ABSTENTION
 from robustrag_integrations.text.reasoning import parts_of
 
@@ -24,7 +22,6 @@ CutReplies = Literal["abstain", "count"]
 
 LONGEST_RESPONSE = 100_000  # characters of one answer that are looked at
 CUT_MARK = " […]"
-_LOOKED_AT = 2_000  # characters of a question
 
 _CUT = {
     "length": "cut at its limit of tokens",
@@ -167,37 +164,3 @@ def _read(response: Response) -> tuple[Response, str | None]:
     if not parts.answer.strip() and (chars or not response.abstains):
         return replace(answer, abstains=True, note=_NO_ANSWER if chars else _EMPTY), None
     return answer, None
-
-
-_PARTS = re.compile(r"(?:[;،、，；]|,(?!\d)|\n)\s*")
-_ITEM = 5  # words of an item of a list
-_LONG = 40  # characters of a reply; short answers have a few words
-# Asks how something is done, not how much of it there is, or what it is called.
-_HOW_TO = re.compile(
-    r"\bhow\s+(?:do|does|did|to|can|could|should|would|must)\b|\b(?:steps|instructions|procedure)\b"
-    r"|\bwie\s+(?!viel|lange?\b|oft|alt|hoch|gro(?:ß|ss)|weit|hei(?:ß|ss)|ist|war|spät|teuer|schnell|schwer|tief)\w"
-    r"|\bcomment\s+(?!s['’]appelle|se nomme|est|va)\w|\bcómo\s+(?!se llama|es\b|está)\w"
-    r"|\bcome\s+(?:si (?!chiama)|posso|devo|fare|faccio)|\bcomo\s+(?:faço|posso|devo|fazer)"
-    r"|\bhoe\s+(?:kan|moet|maak|doe|zet)",
-    re.I,
-)
-
-
-def fitting_task(question: str, replies: Sequence[str]) -> Literal["list", "long_form"] | None:
-    """Return the task that fits a question whose replies agree on no short answer; None for short ones.
-
-    Steps of how something is done are a long answer, and no list, in whatever form they come.
-    """
-    if _HOW_TO.search(question[:_LOOKED_AT]) and any(len(text) > _LONG // 2 for text in replies):
-        return "long_form"
-    if 2 * sum(map(_is_list, replies)) >= len(replies) > 0:
-        return "list"
-    return "long_form" if 2 * sum(len(text) > _LONG for text in replies) >= len(replies) > 0 else None
-
-
-def _is_list(text: str) -> bool:
-    """True for several short items; "Yes, on Fridays" is one answer."""
-    if (text.rstrip()[-1:] in (".", "!", "?", "。") and len(text.split()) > _ITEM) or verdict_of(text) is not None:
-        return False
-    items = [part for part in _PARTS.split(text) if part.strip()]
-    return len(items) > 1 and max(len(part.split()) for part in items) <= _ITEM

@@ -72,7 +72,7 @@ class Worlds:
     def answer(self) -> RobustAnswer | None:
         """The answer without an attack."""
         draft = self.draft(self.moves, self.sources)
-        return None if draft is None else whole(draft, self.sources, "method")
+        return None if draft is None else whole(draft, self.sources)
 
     def text(self, moves: Sequence[Move], sources: Sequence[Source]) -> str | None:
         draft = self.draft(moves, sources)

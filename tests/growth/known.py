@@ -234,7 +234,7 @@ LEFT_OUT: dict[str, str] = {
         plans.asking.ask_sources plans.asking.ask_final plans.finish.finish plans.finish.SpendingBook.note
         plans.finish.SpendingBook.entered serve.chat.ChatRequest serve.chat.ChatResponse.whole
         serve.chat.ChatResponse.chunk text.prompts.PromptTemplate text.prompts.PromptTemplate.with_exemplars
-        text.prompts.check_exemplars text.shared_words.SharedWords text.spacy_keywords.SpacyKeywordExtractor
+        text.prompts.check_exemplars text.spacy_keywords.SpacyKeywordExtractor
     """,
     "langchain_robustrag": """
         documents.Later documents.supporting_documents language_models.as_runnable

@@ -23,7 +23,7 @@ from robustrag_integrations.certification.metrics import Metric, contains_answer
 from robustrag_integrations.defenses.consensus.defense import consensus_certification_plan, consensus_plan
 from robustrag_integrations.defenses.consensus.lists import list_certification_plan, list_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.decoding.certifier import decoding_run
+from robustrag_integrations.defenses.decoding.certificate import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
@@ -32,7 +32,7 @@ from robustrag_integrations.defenses.voting.defense import VotingSettings, votin
 from robustrag_integrations.grouping.passages import Passage, Source
 from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Until
 from robustrag_integrations.plans.asking import PlanInput
-from robustrag_integrations.plans.finish import Draft, MethodTerms, SpendingBook, finish
+from robustrag_integrations.plans.finish import Draft, SpendingBook, finish
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Reply, Request, Steps
 from robustrag_integrations.text.prompts import Prompt
 from tests.helpers.scripted import (
@@ -81,7 +81,7 @@ class World:
     def answer(self, sources: Sequence[Source]) -> RobustAnswer | None:
         """The whole answer without an attacker; None for none."""
         draft = self.draft(sources, {})
-        return None if draft is None else whole(draft, sources, self.method)
+        return None if draft is None else whole(draft, sources)
 
     def text(self, sources: Sequence[Source], said: dict[str, object]) -> str | None:
         """The text that the inference gives, the abstention where it abstains; None for none."""
@@ -178,9 +178,9 @@ def driven(plan: Steps[Any], perform: Callable[[Request], Reply]) -> Any:
         reply = perform(request)
 
 
-def whole(draft: Draft, sources: Sequence[Source], method: str) -> RobustAnswer:
+def whole(draft: Draft, sources: Sequence[Source]) -> RobustAnswer:
     """The answer of a draft, with its radius."""
-    return finish(draft, PlanInput("q", tuple(sources)), MethodTerms(method, {}), SpendingBook())
+    return finish(draft, PlanInput("q", tuple(sources)), SpendingBook())
 
 
 def drafted(plan: Steps[Draft], perform: Callable[[Request], Reply]) -> Draft | None:

@@ -20,7 +20,7 @@ class Missing(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Missing())
 """
 EXTRAS = {
-    *("torch", "transformers", "safetensors", "openai", "httpx", "jinja2", "opentelemetry", "bm25s"),
+    *("torch", "transformers", "safetensors", "openai", "httpx", "jinja2", "bm25s"),
     *("pypdf", "langchain_core", "langchain", "langchain_classic", "langgraph", "langchain_text_splitters"),
     *("llama_index", "scipy", "yaml", "tqdm", "spacy"),
 }

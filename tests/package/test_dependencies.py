@@ -54,7 +54,7 @@ SAFE = {
 
 
 # These load neither models nor files nor templates, and no hole is known in any version of the last years.
-PLAIN = {"anyio", "async-timeout", "httpx", "numpy", "opentelemetry-api", "packaging", "scipy", "uvicorn"}
+PLAIN = {"anyio", "async-timeout", "httpx", "numpy", "packaging", "scipy", "uvicorn"}
 
 
 def bounds() -> list[tuple[str, Requirement]]:

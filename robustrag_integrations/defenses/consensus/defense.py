@@ -42,7 +42,6 @@ from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, a
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.replies.keys import verdict_of
-from robustrag_integrations.replies.reading import fitting_task
 from robustrag_integrations.text.languages import language_of, stop_words
 from robustrag_integrations.text.prompts import ABSTENTION, Task
 
@@ -225,15 +224,13 @@ def _warnings(outcome: Outcome, answer: RobustAnswer, task: Task) -> tuple[str, 
         share = "half" if one_in == 2 else "a quarter"
         return (f"no answer is given by more than {share} of the {count_of(len(said), 'source')} that answer",)
     alike = ", no two alike" if len(said) == len(count.votes) > 1 else ""
-    least, step = count_of(count.rule.min_support, "source"), _STEPS[fitting_task(answer.query, said)]
-    return (f"no answer is given by {least} (min_support): {len(said)} answered{alike}{step}",)
+    least = count_of(count.rule.min_support, "source")
+    return (
+        f"no answer is given by {least} (min_support): {len(said)} answered{alike}; "
+        "a question for several things wants task='list', one for sentences task='long_form'",
+    )
 
 
-_STEPS = {
-    "list": "; a question for several things wants task='list'",
-    "long_form": "; a question that wants more than a few words wants task='long_form'",
-    None: "",
-}
 ANY_KEY = "can have any answer win"
 ANY_FORM = "can decide how the answer is written"
 ANY_SOLE = "can be the only one that is heard, and have any text shown"

@@ -2,28 +2,33 @@
 
 The tree of all partial responses is walked level by level, once for all corruption sizes and all cases: a source's
 distribution after a prefix is the same whoever else is corrupted, so each prefix is scored once, and each case sums the
-rows that are its own. A case leaves the walk at its first Case 4.
+rows that are its own. A case leaves the walk at its first Case 4. `DecodingCertifier` makes the model calls.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations._util.words import count_of
+from robustrag_integrations.certification.certify import CertificationRun, Certifier
 from robustrag_integrations.certification.findings import (
     NOTHING_BENIGN,
     Asking,
+    ByMetric,
     Findings,
     Ledger,
     Question,
     smaller_size_fails,
 )
 from robustrag_integrations.certification.isolated import NOTHING
+from robustrag_integrations.certification.metrics import Metric
 from robustrag_integrations.defenses.decoding.plan import ROWS_MOVE, extend, unsettled, who_answers
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.token_choice import (
@@ -36,12 +41,15 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     most_probable,
 )
 from robustrag_integrations.grouping.passages import Source
-from robustrag_integrations.models.base import Distributions, Opening, TokenCodec
+from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.plans.asking import truncation_warnings
+from robustrag_integrations.plans.drivers import DecodingPerformer
+from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 NOBODY_LEFT = "no untouched source takes part in decoding: one that the attacker adds decides alone"
+_Prefix = tuple[int, ...]
 _AT_ONCE = 16  # prefixes scored per request, so that their distributions fit in memory
 
 
@@ -329,3 +337,83 @@ def _sessions(sizes: Sequence[Findings]) -> tuple[list[list[Source]], _Places]:
     for total, at in {(total, at) for (total, _), (at, _) in seat_of.items()}:
         batches[at] += [NOTHING] * (total - len(batches[at]))
     return batches, places
+
+
+def decoding_run(
+    question: Question, settings: DecodingSettings, model: DecodingModel, metric: Metric
+) -> CertificationRun:
+    """Return a certification over next-token probabilities."""
+    named = str(getattr(model, "description", type(model).__name__))
+    return CertificationRun(
+        question,
+        decoding_certification_plan(question, settings, model.codec),
+        DecodingCertifier(model, metric, question.references),
+        "decoding",
+        {**settings.as_dict(), "model": named},
+        {"slack": settings.slack_units / ONE},
+    )
+
+
+class DecodingCertifier(Certifier):
+    """Performs the requests of a decoding certification with a `DecodingModel`; holds the states of the trees."""
+
+    def __init__(self, model: DecodingModel, metric: Metric, references: Sequence[str]) -> None:
+        super().__init__(model, metric, references)
+        self._states: list[_PrefixStates] = []
+
+    def __call__(self, request: object) -> Any:
+        """Perform one request."""
+        if isinstance(request, ByMetric):
+            return self.scores(request)
+        if isinstance(request, OpenTrees):
+            none, limit = request.no_retrieval, request.max_new_tokens
+            openings = [partial(self.model.open_session, prompts, none, limit) for prompts in request.sessions]
+            self._states = [_PrefixStates(opening) for opening in openings]
+            return [states.opening for states in self._states]
+        if isinstance(request, Ask):  # about trusted passages
+            return DecodingPerformer(self.model)(request)
+        assert isinstance(request, Grow)  # noqa: S101 - all that its plan asks
+        scored: dict[Branch, Distributions] = {}
+        for index, states in enumerate(self._states):
+            branches = [b for b in request.branches if b.session == index]
+            if branches:
+                scored.update(zip(branches, states.grow(branches), strict=True))
+        return [scored[b] for b in request.branches]
+
+    async def aperform(self, request: object) -> Any:
+        """Perform one request in a thread; cancelling takes effect between two prompts, or two tokens."""
+        return await self.model.in_thread(self, request)
+
+
+class _PrefixStates:
+    """Scores prefixes of one session, each in the shapes of inference."""
+
+    def __init__(self, opening: Callable[[], DecodingSession]) -> None:
+        self._open = opening
+        self._states: dict[_Prefix, DecodingSession] = {(): opening()}
+        self.opening = self._states[()].opening
+
+    def grow(self, branches: Sequence[Branch]) -> list[Distributions]:
+        """Return the distributions after these prefixes, all of one length."""
+        depth = len(branches[0].prefix) - 1
+        for prefix in [p for p in self._states if p and len(p) < depth]:
+            del self._states[prefix]
+        return [self._scored(b) for b in branches]
+
+    def _scored(self, branch: Branch) -> Distributions:
+        *parent, token = branch.prefix
+        state = self._state(tuple(parent), used_up=branch.only_child)
+        reply = state.append(token)
+        self._states[branch.prefix] = state
+        return reply
+
+    def _state(self, prefix: _Prefix, *, used_up: bool) -> DecodingSession:
+        """Return a session that has read this prefix and may be advanced."""
+        if used_up and prefix and prefix in self._states:
+            return self._states.pop(prefix)
+        known = next(n for n in range(len(prefix), -1, -1) if prefix[:n] in self._states)
+        copied = self._states[prefix[:known]].fork()
+        session, read = (copied, known) if copied is not None else (self._open(), 0)
+        for token in prefix[read:]:
+            session.append(token)
+        return session

@@ -10,7 +10,7 @@ from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.metrics import Metric
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.decoding.certifier import decoding_run
+from robustrag_integrations.defenses.decoding.certificate import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.models.base import DecodingModel
