@@ -17,7 +17,7 @@ from benchmarks.results import Ratio, Target
 from benchmarks.timing import per_round
 from benchmarks.workload import random_llama
 from robustrag_integrations import DecodingAggregation
-from robustrag_integrations.certification import Certification
+from robustrag_integrations.certification.result import Certification
 
 _SIZES = (1, 2, 3, 4, 5)
 

@@ -48,7 +48,7 @@ from langchain_robustrag.callbacks import (
     is_shown,
     send_report,
 )
-from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager, steers
+from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
 from langchain_robustrag.documents import (
     DEFAULT_DOCUMENT_PROMPT,
     Later,
@@ -75,7 +75,6 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Reader, RobustAnswer
 from robustrag_integrations.defenses.base import Defense, TextDefense
 from robustrag_integrations.defenses.registry import method_of
-from robustrag_integrations.defenses.trust import Others
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel, TwoModels
@@ -92,7 +91,7 @@ from robustrag_integrations.plans.drivers import (
     run,
     stream,
 )
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.requests import Plan, Retrieve
 from robustrag_integrations.text.prompts import (
     AGREED_CONTEXT,
     JSON_CAVEAT,
@@ -548,16 +547,16 @@ class RobustDocuments(OneRun[Any]):
         return replace(shipped, phrases=None, **changes)
 
 
-def _others(documents: Any, beside: Callable[[Any], PlanInput]) -> Others:
+def _others(documents: Any, beside: Callable[[Any], PlanInput]) -> Retrieve:
     """Return the documents that are asked one by one; those of a retrieval chain are retrieved when they are needed."""
     if not isinstance(documents, Later):
-        return Others(lambda: beside(documents))
+        return Retrieve(lambda: beside(documents))
 
     async def afind() -> PlanInput:
         found = await documents.afind()
         return await asyncio.to_thread(beside, found)
 
-    return Others(lambda: beside(documents.find()), afind, lambda error: not steers(error))
+    return Retrieve(lambda: beside(documents.find()), afind)
 
 
 @contextmanager

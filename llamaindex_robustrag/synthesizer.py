@@ -44,7 +44,7 @@ from typing_extensions import Unpack
 from llamaindex_robustrag.audit import hosted_tools
 from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import Later, checked_nodes, group_nodes, shelf_of_nodes, text_of
-from llamaindex_robustrag.llm import CallOptions, LLMModel, steers
+from llamaindex_robustrag.llm import CallOptions, LLMModel
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.prompts import UserTemplate, chosen, stock_template, with_user_prompt
 from llamaindex_robustrag.reports import (
@@ -61,7 +61,6 @@ from robustrag_integrations._util.words import conversation_warnings
 from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_reader
 from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import method_for, rules_and_settings
-from robustrag_integrations.defenses.trust import Others
 from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import RULES, VoteRules
@@ -69,7 +68,7 @@ from robustrag_integrations.models.base import TextModel, TwoModels
 from robustrag_integrations.models.caller import CallLimits
 from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import DecodingPerformer, Performer, TextPerformer, arun, astream, run, stream
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.requests import Plan, Retrieve
 from robustrag_integrations.text.prompts import JSON_CAVEAT, Prompt, PromptSet, shows_json
 
 _log = logging.getLogger(__name__)
@@ -548,14 +547,14 @@ class _Synthesis:
         answer_sent(answer)
 
 
-def _others(nodes: Later, beside: Callable[[Sequence[NodeWithScore]], PlanInput]) -> Others:
+def _others(nodes: Later, beside: Callable[[Sequence[NodeWithScore]], PlanInput]) -> Retrieve:
     """Return the nodes that are asked one by one, which are retrieved when they are needed."""
 
     async def afind() -> PlanInput:
         found = await nodes.afind()
         return await asyncio.to_thread(beside, found)
 
-    return Others(lambda: beside(nodes.find()), afind, lambda error: not steers(error))
+    return Retrieve(lambda: beside(nodes.find()), afind)
 
 
 def _llm_of(llm: LLM | TextModel | None) -> LLM:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from robustrag_integrations.answers.answer import RobustAnswer, SourceReport, TrustedReport
     from robustrag_integrations.answers.usage import Usage
-    from robustrag_integrations.certification import Certification
+    from robustrag_integrations.certification.result import Certification
     from robustrag_integrations.defenses.consensus.defense import ConsensusAggregation
     from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
     from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
@@ -79,7 +79,7 @@ __all__ = [
 # next to nothing, and a program pays for what it uses.
 _HOMES = {
     "answers.answer": ("SourceReport", "RobustAnswer", "TrustedReport"),
-    "certification": ("Certification",),
+    "certification.result": ("Certification",),
     "defenses.consensus.defense": ("ConsensusAggregation",),
     "defenses.decoding.defense": ("DecodingAggregation",),
     "defenses.keyword.defense": ("KeywordAggregation",),

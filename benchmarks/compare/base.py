@@ -20,7 +20,7 @@ from robustrag_integrations.defenses.vanilla.defense import VanillaRAG, VanillaS
 from robustrag_integrations.defenses.voting.options import parse_option, shown_options
 from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response, TextModel
-from robustrag_integrations.plans.asking import Heard, PlanInput, Quorum, Reading, ask_sources, read_response, report
+from robustrag_integrations.plans.asking import Heard, PlanInput, Reading, ask_sources, read_response, report
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.text.abstention import is_abstention
@@ -106,7 +106,7 @@ def isolated_answers(inputs: PlanInput, settings: BaselineSettings) -> Steps[Hea
     def read(response: Response) -> Reading[str]:
         return read_response(response, said, settings.cut_replies)
 
-    return (yield from ask_sources(inputs, prompts, read, Quorum(0)))
+    return (yield from ask_sources(inputs, prompts, read, 0.0))
 
 
 def reread(

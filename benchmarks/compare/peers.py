@@ -35,7 +35,6 @@ from robustrag_integrations.plans.asking import PlanInput, ask_final
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.text.abstention import is_abstention
-from robustrag_integrations.text.languages import listed
 
 CONTRADICTION = 0.5  # a probability from which on two answers contradict each other
 LARGEST = 20  # passages of which the largest consistent set is searched exactly; the search is exponential in it
@@ -48,11 +47,12 @@ _DIMENSIONS = 512  # of the embedding without a model
 _SAME = 1e-9  # eigenvalues that close are one
 _UNITS = 1e8  # flows are counted in whole numbers
 _FUNCTION_WORDS = frozenset(
-    listed(
+    re.findall(
+        r"\w+",
         "a an the this that these those i you he she it we they me him her us them my your his its our their "
         "and or but nor so if as than then of in on at to by for from with without into onto over under about "
         "is are am was were be been being do does did has have had can could shall should would must not no "
-        "yes there here which who whom whose what when where why how also"
+        "yes there here which who whom whose what when where why how also",
     )
 )
 

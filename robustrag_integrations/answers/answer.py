@@ -382,14 +382,6 @@ class RobustAnswer:
 
         Those with most votes first.
         """
-        return () if self.claims else self._answers_of(("differs", "unsure"))
-
-    @property
-    def variants(self) -> tuple[Dissent, ...]:
-        """The longer and shorter forms of the answer that sources give; each has been counted apart."""
-        return self._answers_of(("variant",))
-
-    def _answers_of(self, statuses: Sequence[SourceStatus]) -> tuple[Dissent, ...]:
         found = [
             Dissent(
                 _words(sources[0]),
@@ -398,15 +390,15 @@ class RobustAnswer:
                 _sources(sources),
                 _are_unsure(sources),
             )
-            for sources in self._alike(statuses)
+            for sources in self._alike()
         ]
-        return tuple(sorted(found, key=lambda dissent: -dissent.support))
+        return () if self.claims else tuple(sorted(found, key=lambda dissent: -dissent.support))
 
-    def _alike(self, statuses: Sequence[SourceStatus]) -> list[list[SourceReport]]:
-        """Return the sources of these statuses by what they say, in order."""
+    def _alike(self) -> list[list[SourceReport]]:
+        """Return the sources that give another answer by what they say, in order."""
         alike: dict[object, list[SourceReport]] = {}
         for source in self.sources:
-            if source.status in statuses:
+            if source.status in ("differs", "unsure"):
                 alike.setdefault(source.keywords or source.words or source.response, []).append(source)
         return [*alike.values()]
 
@@ -419,7 +411,7 @@ class RobustAnswer:
         """
         items = [
             Item("\n".join(sources[0].words) or sources[0].response or "", _sources(sources), _are_unsure(sources))
-            for sources in sorted(self._alike(("differs", "unsure")), key=lambda alike: alike[0].index not in first)
+            for sources in sorted(self._alike(), key=lambda alike: alike[0].index not in first)
         ]
         cut = sum(source.status == "cut" for source in self.sources)
         text = told(items, cut=cut, longest=longest) if self.abstained else ""

@@ -18,7 +18,7 @@ from robustrag_integrations.certification.findings import (
 )
 from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import Found, Quorum, Reading, read_replies, truncation_warnings
+from robustrag_integrations.plans.asking import Found, Reading, read_replies, spare_calls, truncation_warnings
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.replies.reading import reply_warnings
 from robustrag_integrations.text.prompts import Prompt
@@ -66,7 +66,7 @@ def without_calls(possible: Callable[[Sequence[Reading[Any]], BenignCase, Findin
 
 def certify_sizes(
     question: Question,
-    quorum: Quorum,
+    quorum: float,
     prompts_of: PromptsOf,
     read: Callable[[Response], Reading[Found]],
     certify_case: CertifyCase,
@@ -103,7 +103,7 @@ def certify_sizes(
                 found.open_ended(NOTHING_BENIGN)
                 continue
             own = [readings[place] for place in places(case)]
-            if quorum.can_be_missed([reading.response for reading in own], case.corrupted):
+            if spare_calls([reading.response for reading in own], case.total, quorum) < 0:  # where all others fail
                 found.add(None, 0.0, NO_QUORUM, number)
                 continue
             yield from certify_case(found, number, case, own, ledger)

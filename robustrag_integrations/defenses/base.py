@@ -26,7 +26,7 @@ from robustrag_integrations.certification.metrics import Metric, contains_answer
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.registry import METHODS, Method, described, rules_and_settings
 from robustrag_integrations.defenses.settings import MethodSettings
-from robustrag_integrations.defenses.trust import Others, certificate_of_trust, trust_first
+from robustrag_integrations.defenses.trust import certificate_of_trust, trust_first
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import Passage, Source, as_passages
 from robustrag_integrations.grouping.votes import RULES, VOTES, VoteRules
@@ -43,7 +43,7 @@ from robustrag_integrations.plans.drivers import (
     stream,
 )
 from robustrag_integrations.plans.finish import Draft, answered
-from robustrag_integrations.plans.requests import Plan, Steps
+from robustrag_integrations.plans.requests import Plan, Retrieve, Steps
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -120,7 +120,7 @@ class Defense(ABC):
 
         if trusted is None:
             return self.whole_plan(found(), self.settings)
-        return self.trusted_plan(self._inputs(query, shelf_of(trusted), choices), self.settings, Others(found))
+        return self.trusted_plan(self._inputs(query, shelf_of(trusted), choices), self.settings, Retrieve(found))
 
     def _inputs(self, query: str, sources: tuple[Source, ...], choices: Choices) -> PlanInput:
         given = {"sources": sources, "choices": choices, "accept_sampling": self.accept_sampling}
@@ -324,7 +324,7 @@ class Defense(ABC):
         return answered(inputs, cls.plan_of(inputs, settings))
 
     @classmethod
-    def trusted_plan(cls, inputs: PlanInput, settings: Any, others: Others) -> Plan:
+    def trusted_plan(cls, inputs: PlanInput, settings: Any, others: Retrieve) -> Plan:
         """Return the plan of a question with trusted passages: the one source of `inputs`, or none."""
         inputs = cls._trusted_inputs(inputs, settings)
         return trust_first(inputs, settings, others, partial(cls.whole_plan, settings=settings))
@@ -402,17 +402,21 @@ class TextDefense(Defense):
             )
         self.model = model
 
-    def certification_plan(self, question: Question, choices: Choices) -> Asking[tuple[Findings, ...]]:
+    @classmethod
+    def certification_plan(
+        cls, question: Question, settings: Any, choices: Choices = None, *, same_batches: bool = False
+    ) -> Asking[tuple[Findings, ...]]:
         """Return the plan of the method's certificate; TypeError if it has none."""
         listed = [m.class_name for m in METHODS.values()]
         raise TypeError(
-            f"{type(self).__name__} cannot be certified: any passage may decide its answer; use "
+            f"{cls.__name__} cannot be certified: any passage may decide its answer; use "
             f"{', '.join(listed[:-1])} or {listed[-1]}"
         )
 
     def certification_run(self, question: Question, metric: Metric, choices: Choices) -> CertificationRun:
         """Return the run that certifies a checked question."""
-        plan = self.certification_plan(question, choices)
+        batches = self.model.shares_batches
+        plan = self.certification_plan(question, self.settings, choices, same_batches=batches)
         return text_run(self.method.name, question, plan, self.model, metric, self.settings.as_dict())
 
     def _performer(self) -> TextPerformer:

@@ -39,7 +39,6 @@ class SharedOptions(VoteOptions, total=False):
     task: Task | None
     abstention: str | None
     silence_request: str | None
-    ask_others: bool | None
     when_empty: Literal["fail", "ask_others"] | None
     word_gate: bool | None
     when_trusted_fails: Literal["raise", "abstain"] | None

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.settings import check_settings, setting
 from robustrag_integrations.defenses.registry import Method
-from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.text.abstention import Abstention, abstention_of, is_abstention
 from robustrag_integrations.text.prompts import ABSTENTION, SILENCE_REQUEST, Options, PromptSet, Task, chosen_prompts
@@ -35,9 +34,6 @@ class MethodSettings:
         SILENCE_REQUEST,
         "the sentence that asks, before a prompt of your own about trusted passages, for a fixed phrase where they do "
         "not hold the answer; none: the prompt asks for it itself, or you have nobody else to ask",
-    )
-    ask_others: bool = setting(
-        False, "ask the other sources, too, where the trusted ones answer: they decide nothing, and are told"
     )
     when_empty: Literal["fail", "ask_others"] = setting(
         "fail", "what follows when the trusted retrieval finds nothing: a failure, or the others are asked"
@@ -117,11 +113,6 @@ class SourceSettings(ReplySettings):
     quorum: float = setting(
         0.5, "share of sources that must have been asked with success; else QuorumError", least=0, most=1
     )
-
-    @property
-    def quorum_rule(self) -> Quorum:
-        """The number of sources that must have been asked with success."""
-        return Quorum(self.quorum)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,15 +12,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.errors import INTERRUPTS, ModelError, TooFewVotesError, TrustedError
+from robustrag_integrations._util.errors import ModelError, TooFewVotesError, TrustedError
 from robustrag_integrations._util.normalise import plain_words
-from robustrag_integrations._util.redaction import in_one_line
-from robustrag_integrations.answers.answer import ANSWERING, Claim, RobustAnswer, SourceReport, TrustedReport
+from robustrag_integrations.answers.answer import Claim, RobustAnswer, TrustedReport
 from robustrag_integrations.answers.determinism import Determinism
 from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
@@ -32,7 +31,6 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import PlanInput, ask_final, truncation_warnings, unseen
 from robustrag_integrations.plans.finish import SpendingBook, held_to_min_radius, link_warning
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Retrieve, Steps, relayed
-from robustrag_integrations.replies.keys import key_of, whole_answer
 from robustrag_integrations.replies.reading import complete_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.text.abstention import may_begin_phrase, silence_of
@@ -50,19 +48,6 @@ _UNSPACED = frozenset({"zh", "ja", "th"})
 
 
 @dataclass(frozen=True)
-class Others:
-    """The sources that are asked one by one, where the trusted ones are silent.
-
-    `find` returns what `PlanInput` holds of them; `afind` is the same in an event loop. `is_failure` tells exceptions
-    of theirs from those that steer the program.
-    """
-
-    find: Callable[[], PlanInput]
-    afind: Callable[[], Awaitable[PlanInput]] | None = None
-    is_failure: Callable[[Exception], bool] = lambda error: True
-
-
-@dataclass(frozen=True)
 class _Heard:
     """What the trusted passages say: the report, and of an answer its text or option; the response as it came."""
 
@@ -76,13 +61,14 @@ class _Heard:
 def trust_first(
     inputs: PlanInput,
     settings: MethodSettings,
-    others: Others,
+    others: Retrieve,
     ask_others: Callable[[PlanInput], Plan],
 ) -> Plan:
     """Return the plan of a question whose trusted passages are the one source of `inputs`, or none.
 
     Args:
-        ask_others: the plan that asks the others, as without trusted passages.
+        others: finds what `PlanInput` holds of the sources that are asked one by one, where the trusted are silent.
+        ask_others: the plan that asks them, as without trusted passages.
 
     Raises:
         TrustedError: the trusted passages failed, and `when_trusted_fails` is "raise".
@@ -97,7 +83,7 @@ def trust_first(
     heard = yield from relayed(_heard(inputs, settings), relay)
     shelf = heard.report
     if shelf.status in ("silent", "empty"):
-        found: PlanInput = yield Retrieve(others.find, others.afind)
+        found: PlanInput = yield others
         try:
             answer = yield from relayed(ask_others(found), relay)
         except (ModelError, TooFewVotesError) as error:
@@ -112,8 +98,6 @@ def trust_first(
         answer = _failed(answer, heard, settings)
     elif inputs.objects and shelf.status == "answers":
         answer = yield from relayed(_as_object(answer, settings), relay)
-    if settings.ask_others and shelf.status == "answers":
-        answer = yield from _with_dissent(answer, others, ask_others, relay)
     answer = book.entered(answer)
     if inputs.rules.min_radius and not answer.abstained:
         answer = held_to_min_radius(answer, inputs.rules)
@@ -218,6 +202,7 @@ def _own_answer(heard: _Heard, inputs: PlanInput, settings: MethodSettings, call
     if not inputs.accept_sampling and (caveat := known.caveat):
         told.append(f"{caveat}; what holds of this one is in determinism")
     decided = "conversation" if inputs.conversation else "trusted"
+    items = items_of(text) if answers and settings.task == "list" else ()  # without votes, so that none has a radius
     return inputs.answer(
         text or None,
         abstained=not answers,
@@ -225,16 +210,11 @@ def _own_answer(heard: _Heard, inputs: PlanInput, settings: MethodSettings, call
         model_calls=calls,
         reasoning_chars=0 if response is None else response.reasoning_chars,
         trusted=shelf,
-        claims=_claims(text, shelf) if answers and settings.task == "list" else (),
+        claims=tuple(Claim(wording, 0, None, shelf.origins, ()) for _, wording in items),
         decided_by=decided if answers else None,
         determinism=Determinism.trusted(known) if answers else Determinism.of(known, None, radius=0, whole=0),
         warnings=tuple(dict.fromkeys(told)),
     )
-
-
-def _claims(text: str, shelf: TrustedReport) -> tuple[Claim, ...]:
-    """Return the items of a trusted list in their order; no votes were counted, so that they have no radius."""
-    return tuple(Claim(wording, 0, None, shelf.origins, ()) for _, wording in items_of(text))
 
 
 def _failed(answer: RobustAnswer, heard: _Heard, settings: MethodSettings) -> RobustAnswer:
@@ -263,85 +243,6 @@ def _beside(answer: RobustAnswer, shelf: TrustedReport) -> RobustAnswer:
     first = len(shelf.passage_ids)
     sources = tuple(replace(g, positions=tuple(first + place for place in g.positions)) for g in answer.sources)
     return replace(answer, trusted=shelf, sources=sources)
-
-
-def _with_dissent(
-    answer: RobustAnswer,
-    others: Others,
-    ask_others: Callable[[PlanInput], Plan],
-    relay: Callable[[Request], Steps[Reply]],
-) -> Steps[RobustAnswer]:
-    """Return a trusted answer with what the others say, who decide nothing; a failure of theirs is a warning."""
-
-    def hidden(request: Request) -> Steps[Reply]:
-        return None if isinstance(request, Emit) else (yield from relay(_unshown(request)))
-
-    found = yield Retrieve(*_never_failing(others))
-    if isinstance(found, Exception):
-        return _unheard(answer, found)
-    try:
-        beside = yield from relayed(ask_others(found), hidden)
-    except Exception as error:
-        if not _is_theirs(error, others):
-            raise
-        return _unheard(answer, error)
-    assert answer.trusted is not None  # noqa: S101 - a trusted answer
-    sources = tuple(_held_against(source, answer) for source in _beside(beside, answer.trusted).sources)
-    return replace(answer, sources=sources, model_calls=answer.model_calls + beside.model_calls)
-
-
-def _unshown(request: Request) -> Request:
-    return replace(request, shown=False) if isinstance(request, Ask) else request
-
-
-def _unheard(answer: RobustAnswer, error: Exception) -> RobustAnswer:
-    why = f"the other sources could not be asked: {printable(in_one_line(error), 200)}"
-    return replace(answer, warnings=(*answer.warnings, why))
-
-
-def _is_theirs(error: Exception, others: Others) -> bool:
-    """True of what the others made fail; interrupts and what steers the program pass."""
-    return not isinstance(error, INTERRUPTS) and others.is_failure(error)
-
-
-def _never_failing(others: Others) -> tuple[Callable[[], Any], Callable[[], Awaitable[Any]] | None]:
-    """Return `find` and `afind` with an exception as their result in place of raising it."""
-
-    def find() -> Any:
-        try:
-            return others.find()
-        except Exception as error:
-            if not _is_theirs(error, others):
-                raise
-            return error
-
-    afind = others.afind
-    if afind is None:
-        return find, None
-
-    async def afound() -> Any:
-        try:
-            return await afind()
-        except Exception as error:
-            if not _is_theirs(error, others):
-                raise
-            return error
-
-    return find, afound
-
-
-def _held_against(source: SourceReport, answer: RobustAnswer) -> SourceReport:
-    """Return the report of a source that decides nothing: it supports the trusted answer, or differs."""
-    if source.status not in ANSWERING:
-        return source
-    own = source.choice if answer.choice is not None else _key(", ".join(source.words) or source.response or "")
-    same = own == (answer.choice if answer.choice is not None else _key(answer.text))
-    status = "supports" if same else "unsure" if source.status == "unsure" else "differs"
-    return replace(source, status=status)  # type: ignore[arg-type]
-
-
-def _key(text: str) -> str | None:
-    return key_of(whole_answer(text))
 
 
 def certificate_of_trust(

@@ -101,19 +101,14 @@ def check_query(query: str) -> None:
         raise ValueError("the query is empty; ask something")
 
 
-@dataclass(frozen=True)
-class Quorum:
-    """The quorum: the share of all sources whose calls must succeed."""
+def needed_of(sources: int, quorum: float) -> int:
+    """Return the smallest number of sources whose calls must succeed, by the share of all; at least one."""
+    return max(1, math.ceil(quorum * sources - 1e-9)) if sources else 0
 
-    share: float = 0.5
 
-    def needed(self, sources: int) -> int:
-        """Return the smallest sufficient number of sources whose calls succeed; at least one."""
-        return max(1, math.ceil(self.share * sources - 1e-9)) if sources else 0
-
-    def can_be_missed(self, responses: Sequence[Response], corrupted: int) -> bool:
-        """Tell whether no answer comes at all when this many corrupted sources, besides those that responded, fail."""
-        return _succeeded(responses) < self.needed(len(responses) + corrupted)
+def spare_calls(responses: Sequence[Response], sources: int, quorum: float) -> int:
+    """Return how many of those that succeeded can fail before the quorum is missed; below 0 if it is missed."""
+    return sum(response.text is not None for response in responses) - needed_of(sources, quorum)
 
 
 @dataclass(frozen=True)
@@ -158,15 +153,15 @@ class Heard(Generic[Found]):
         self,
         sources: tuple[Source, ...],
         readings: Sequence[Reading[Found]],
-        quorum: Quorum = Quorum(),
+        quorum: float = 0.5,
         may_stop: bool = False,
     ) -> None:
-        self.sources, self.readings, self.quorum, self.may_stop = sources, readings, quorum, may_stop
+        self.sources, self.readings, self.may_stop = sources, readings, may_stop
         self.responses = [reading.response for reading in readings]
         self.found = [reading.found for reading in readings]
         self.pending = sum(reading.is_open for reading in readings)
         self.cut = sum(reading.is_cut for reading in readings)
-        self.spare = _succeeded(self.responses) - quorum.needed(len(sources))
+        self.spare = spare_calls(self.responses, len(sources), quorum)
 
     def radii(self, outcome: Outcome) -> tuple[int, int]:
         """The radii of an outcome and of its letters, of which neither outlives the quorum; -1 for what is open."""
@@ -231,7 +226,7 @@ def ask_sources(
     inputs: PlanInput,
     prompts: Sequence[Prompt],
     read: Callable[[Response], Reading[Found]],
-    quorum: Quorum = Quorum(),
+    quorum: float = 0.5,
     count: Count | None = None,
     *,
     by_letter: bool = False,
@@ -250,7 +245,6 @@ def ask_sources(
     """
     sources, rules = inputs.rules.with_copies(inputs.sources), inputs.rules
     may_stop = rules.stop_when_decided and count is not None
-    needed = quorum.needed(len(sources))
 
     def heard_in(replies: Sequence[Response]) -> Heard[Found]:
         readings = read_replies(sources, replies, read)
@@ -261,7 +255,7 @@ def ask_sources(
     def decided(replies: Sequence[Response]) -> bool:
         """True if the answer and its letters stay whatever the missing replies are, with a radius that is enough."""
         assert count is not None  # noqa: S101 - else nothing is decided early
-        if _succeeded(replies) < needed:
+        if spare_calls(replies, len(sources), quorum) < 0:
             return False
         heard = heard_in(replies)
         radius, verbatim = heard.radii(count(heard.found, heard.pending))
@@ -276,6 +270,7 @@ def ask_sources(
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(heard.responses) if r.text is None}
         reports = tuple(map(report, sources, heard.responses))
         cause = next((r.cause for r in heard.responses if r.cause is not None), None)
+        needed = needed_of(len(sources), quorum)
         error = QuorumError(needed + heard.spare, len(sources), needed, causes, reports)
         error.failed_alike = len({type(r.cause) for r in heard.responses if r != BLANK}) == 1 and cause is not None
         raise error from cause
@@ -397,7 +392,3 @@ def dissent_warnings(dissent: Sequence[Dissent], answering: int) -> list[str]:
     )
     named = some_of(told, len(dissent), _MOST_NAMED)
     return [f"{sources} of {answering} answering sources {'give' if sources != 1 else 'gives'} another reply: {named}"]
-
-
-def _succeeded(responses: Sequence[Response]) -> int:
-    return sum(response.text is not None for response in responses)

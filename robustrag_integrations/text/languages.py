@@ -26,11 +26,6 @@ def sections_of(file: Path) -> dict[str, list[str]]:
     return found
 
 
-def listed(words: str) -> list[str]:
-    """Return the words of a space-separated list."""
-    return words.split()
-
-
 WORDS = {name: " ".join(lines).split() for name, lines in sections_of(Path(__file__).with_name("words.txt")).items()}
 """Lists of words, by the headings of `words.txt`."""
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from robustrag_integrations.certification import benign_source_cases
+from robustrag_integrations.certification.cases import benign_source_cases
 from robustrag_integrations.grouping.passages import Passage, isolate
 
 SIX = [f"p{i}" for i in range(1, 7)]

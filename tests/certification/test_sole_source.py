@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import text_run
 from robustrag_integrations.certification.findings import Question
+from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.consensus import defense as certificate
 from robustrag_integrations.defenses.consensus.defense import Outcome, consensus_certification_plan, consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustrag_integrations.certification import findings
+from robustrag_integrations.certification import findings, isolated
 from robustrag_integrations.counting import plurality
 from robustrag_integrations.counting.linear_forms import Counted
 from robustrag_integrations.counting.plurality import Count
@@ -24,7 +24,7 @@ from robustrag_integrations.defenses.decoding import token_choice
 from robustrag_integrations.defenses.keyword import defense as keyword
 from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.defenses.voting import defense as voting
-from robustrag_integrations.plans.asking import Heard, Quorum
+from robustrag_integrations.plans.asking import Heard
 from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
 from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, list_world, voting_world
 
@@ -62,7 +62,7 @@ IN_CERTIFICATES: Planted = {
     "attackers do not raise the threshold": (
         keyword_world, keyword, "keyword_span",
         lambda real: lambda said, m, rule: replace(real(said, m, rule), always=real(said, 0, rule).always)),
-    "nobody fails on purpose": (keyword_world, Quorum, "can_be_missed", lambda real: lambda *a: False),
+    "nobody fails on purpose": (keyword_world, isolated, "spare_calls", lambda real: lambda *a: 0),
     "only the first case is looked at": (
         keyword_world, findings, "benign_source_cases", lambda real: lambda *a, **k: real(*a, **k)[:1]),
     "a vote less": (

@@ -367,36 +367,6 @@ def test_a_trusted_answer_streams_once_it_cannot_be_the_phrase() -> None:
 # --- settings
 
 
-def test_dissent_of_the_others_is_told_and_decides_nothing() -> None:
-    answer = ConsensusAggregation(model(), ask_others=True).answer(QUESTION, uploads(3), trusted=HANDBOOK)
-    assert (answer.text, answer.decided_by, answer.model_calls) == ("It is 4 weeks.", "trusted", 4)
-    assert [(d.text, d.support) for d in answer.dissent] == [("It is 1 day.", 3)]
-    agreeing = ConsensusAggregation(model(), ask_others=True).answer(
-        QUESTION, uploads(2, "The notice period is 4 weeks."), trusted=HANDBOOK
-    )
-    assert agreeing.dissent == ()
-    assert {g.status for g in agreeing.sources} == {"supports"}
-
-    def down(prompt: str) -> str:
-        return reader(prompt) if "4 weeks" in prompt else failing(prompt)
-
-    alone = ConsensusAggregation(model(down), ask_others=True).answer(QUESTION, uploads(3), trusted=HANDBOOK)
-    assert alone.decided_by == "trusted"
-    assert "could not be asked" in alone.warnings[-1]
-
-    class Broken(ConsensusAggregation):
-        @staticmethod
-        def plan_of(inputs: Any, settings: Any) -> Any:
-            raise ArithmeticError("a defect")
-
-    broken = Broken(model(), ask_others=True).answer(QUESTION, uploads(3), trusted=HANDBOOK)
-    assert (broken.text, "could not be asked" in broken.warnings[-1]) == ("It is 4 weeks.", True)
-    trapped = ConsensusAggregation(model(), ask_others=True)
-    pieces = trapped.stream(QUESTION, [3], trusted=HANDBOOK)  # type: ignore[list-item]
-    assert list(pieces) == ["It is 4 weeks."]
-    assert "could not be asked" in pieces.answer.warnings[-1]
-
-
 def test_a_set_of_prompts_of_ones_own_needs_one_for_trusted_passages() -> None:
     shipped = prompts_for("short_answer")
     own = PromptSet(shipped.isolated, shipped.no_retrieval)

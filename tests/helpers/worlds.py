@@ -16,10 +16,10 @@ import numpy as np
 
 from robustrag_integrations._util.errors import ModelError
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.metrics import Metric, contains_answer
+from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.consensus.defense import consensus_certification_plan, consensus_plan
 from robustrag_integrations.defenses.consensus.lists import list_certification_plan, list_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
@@ -392,7 +392,7 @@ def voting_world(rng: random.Random, *, agreeing: bool = False) -> World:
 
     def certify() -> tuple[Certification, ...]:
         question = _question(setting, references)
-        plan = voting_certification_plan(question, order, settings, same_batches=rng.random() < 0.3)
+        plan = voting_certification_plan(question, settings, order, same_batches=rng.random() < 0.3)
         return text_run("voting", question, plan, ScriptedModel(said.__getitem__), setting["metric"], {}).run()
 
     def draft(sources: Sequence[Source], evil: dict[str, object]) -> Draft | None:

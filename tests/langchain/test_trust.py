@@ -247,19 +247,6 @@ def test_a_trusted_retriever_may_give_any_list_of_documents(kind: Any) -> None:
     assert tool.invoke(call).artifact["documents"] == HANDBOOK
 
 
-def test_ids_and_failures_of_uploads_stay_out_of_a_trusted_answer_that_they_are_asked_about() -> None:
-    pages = [page.model_copy(update={"id": "1"}) for page in HANDBOOK]
-    alone = chain([], pages).invoke({"input": QUESTION})["robustness"]
-    same = [upload.model_copy(update={"id": "1"}) for upload in uploads(3)]
-    for others in (same, Fails(), [3]):
-        result = chain(Finds(documents=others) if isinstance(others, list) else others, pages, ask_others=True).invoke(
-            {"input": QUESTION}
-        )
-        answer = result["robustness"]
-        assert (answer.text, answer.citations, answer.decided_by) == (alone.text, alone.citations, "trusted")
-        assert answer.supporting(result["context"]) == pages
-
-
 def test_markers_number_no_page_of_a_trusted_answer() -> None:
     for result in every_way(chain(uploads(3), citation_markers=True)):
         assert result["answer"] == "It is 4 weeks."

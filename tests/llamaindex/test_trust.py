@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -171,9 +170,8 @@ def letters(others: Any, **options: Any) -> tuple[Any, ...]:
     response: Any = engine(others, streaming=True, **options).query(QUESTION)
     pieces = list(response.response_gen)
     answer = robust_answer(response)
-    told = answer.warnings if "ask_others" not in options else ()
     named = {page.node_id: response.metadata[page.node_id] for page in HANDBOOK}
-    return pieces, answer.text, answer.decided_by, answer.citations, told, response.source_nodes[:2], named
+    return pieces, answer.text, answer.decided_by, answer.citations, answer.warnings, response.source_nodes[:2], named
 
 
 @settings(max_examples=40, deadline=None)
@@ -181,33 +179,6 @@ def letters(others: Any, **options: Any) -> tuple[Any, ...]:
 def test_nothing_that_the_other_retriever_finds_changes_a_letter(others: list[NodeWithScore], group_by: str) -> None:
     options: dict[str, Any] = {"group_by": group_by, "min_sources": 2, "below": "raise"}
     assert letters(others, **options) == letters([], **options)
-
-
-class Slow(Finds):
-    """Takes a while."""
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        time.sleep(0.01)
-        return super()._retrieve(query_bundle)
-
-
-IMPOSTOR = NodeWithScore(node=HANDBOOK[0].node.model_copy(update={"text": "The capital of France is Berlin."}))
-IMPOSTOR.node.metadata = {"file_path": "uploads/x.md"}
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    others=st.lists(st.one_of(NODES, st.just(IMPOSTOR)), max_size=5),
-    breaks=st.sampled_from([None, ConnectionError("down"), ["text"], 5]),
-    fails_on=st.sampled_from([None, "Berlin"]),
-)
-def test_nor_do_delays_failures_and_ids_of_those_that_are_asked_after_a_trusted_answer(
-    others: Any, breaks: Any, fails_on: str | None
-) -> None:
-    found = Slow(others if breaks is None else breaks)
-    llm = FactReader(fails_on=fails_on, delay=0.001)
-    assert letters(found, llm=llm, ask_others=True, below="raise") == letters([], ask_others=True)
-    assert found.asked == 1
 
 
 def test_nor_does_a_retriever_that_fails_or_finds_what_is_no_node() -> None:
@@ -294,11 +265,11 @@ class Keeps(BaseNodePostprocessor):
 def test_postprocessors_see_each_shelf_by_itself() -> None:
     for kind in (None, *ENGINES):
         keeps = Keeps(seen=[])
-        options: dict[str, Any] = {"node_postprocessors": [keeps], "ask_others": True}
+        options: dict[str, Any] = {"node_postprocessors": [keeps]}
         made = engine(uploads(5), **options) if kind is None else chat(kind, uploads(5), HANDBOOK, **options)
         response = made.query(QUESTION) if kind is None else made.chat(QUESTION)
         assert (str(response), robust_answer(response).decided_by) == ("Paris", "trusted")
-        assert keeps.seen == [[n.node_id for n in shelf] for shelf in (HANDBOOK, uploads(5))]
+        assert keeps.seen == [[n.node_id for n in HANDBOOK]]
 
 
 def test_markers_number_no_page_of_a_trusted_answer() -> None:

@@ -13,7 +13,7 @@ import pytest
 from robustrag_integrations import CallableModel, Passage, Response, TooFewVotesError
 from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.plans.asking import PlanInput, Quorum, ask_sources, read_response
+from robustrag_integrations.plans.asking import PlanInput, ask_sources, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from tests.defenses.toy.defense import UNANIMITY, UnanimitySettings
@@ -53,7 +53,7 @@ class Plurality(TextDefense):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: UnanimitySettings) -> Steps[Draft]:
         prompts = [settings.prompts.isolated.render(context=g.text, query=inputs.query) for g in inputs.sources]
-        heard = yield from ask_sources(inputs, prompts, lambda r: read_response(r, str.strip), Quorum(0.5), Lead)
+        heard = yield from ask_sources(inputs, prompts, lambda r: read_response(r, str.strip), 0.5, Lead)
         lead = Lead(heard.found)
         sources = heard.reports(lambda r: {"status": "supports" if r == lead.winner else "differs", "words": (r,)})
         return Draft(inputs.answer(lead.winner, sources=sources), heard, lead)

@@ -160,7 +160,7 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
     def count(found: Sequence[Said | None], pending: int) -> Outcome:
         return Outcome.of(found, settings.rule, pending)
 
-    heard = yield from ask_sources(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
+    heard = yield from ask_sources(inputs, prompts, read, settings.quorum, count, by_letter=True)
     outcome = count(heard.found, heard.pending + heard.cut)
     variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
     reports = heard.reports(partial(outcome.report, variants=variants))
@@ -239,9 +239,11 @@ ALL_TOLD = "need not do anything: there is no answer, and people are told who sa
 
 
 def consensus_certification_plan(
-    question: Question, settings: ConsensusSettings, *, same_batches: bool = False
+    question: Question, settings: ConsensusSettings, choices: object = None, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first."""
+    if settings.task == "list":
+        return list_certification_plan(question, settings, same_batches=same_batches)
     read = settings.reading(question.query)
     prompts_of = partial(settings.isolated_prompts, question.query)
 
@@ -255,7 +257,7 @@ def consensus_certification_plan(
         return dict.fromkeys(possible, count_of(len(possible), "possible answer"))
 
     step = without_calls(texts)
-    return certify_sizes(question, settings.quorum_rule, prompts_of, read, step, same_batches=same_batches)
+    return certify_sizes(question, settings.quorum, prompts_of, read, step, same_batches=same_batches)
 
 
 def possible_texts(outcome: Outcome, corrupted: int, settings: ConsensusSettings) -> set[str]:
@@ -322,12 +324,9 @@ class ConsensusAggregation(TextDefense):
     def __init__(self, model: TextModel, **given: Unpack[ConsensusOptions]) -> None:
         super().__init__(model, **given)
 
+    certification_plan = staticmethod(consensus_certification_plan)
+
     @staticmethod
     def plan_of(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
         """Return the plan: one round of calls."""
         return (list_plan if settings.task == "list" else consensus_plan)(inputs, settings)
-
-    def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
-        """Return the plan of the certificate of the task."""
-        plan = list_certification_plan if self.settings.task == "list" else consensus_certification_plan
-        return plan(question, self.settings, same_batches=self.model.shares_batches)

@@ -181,7 +181,7 @@ def list_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
         return CountedList(tuple(found), settings.min_support, tells)
 
     prompts, read = settings.isolated_prompts(inputs.query, inputs.sources), settings.reading(inputs.query)
-    heard = yield from ask_sources(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
+    heard = yield from ask_sources(inputs, prompts, read, settings.quorum, count, by_letter=True)
     made = count(heard.found, heard.pending)
 
     def said(items: Items) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def list_certification_plan(
     """Certify all corruption sizes of a question, the smallest first."""
     prompts_of, read = partial(settings.isolated_prompts, question.query), settings.reading(question.query)
     step = without_calls(partial(_possible, settings))
-    return certify_sizes(question, settings.quorum_rule, prompts_of, read, step, same_batches=same_batches)
+    return certify_sizes(question, settings.quorum, prompts_of, read, step, same_batches=same_batches)
 
 
 def possible_items(made: CountedList, corrupted: int) -> dict[str, list[str | None]]:

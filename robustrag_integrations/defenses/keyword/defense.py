@@ -86,7 +86,7 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
         return _Text(tally, settings.disagreement == "tell" and not tally.kept)
 
     prompts = settings.isolated_prompts(query, inputs.sources)
-    heard = yield from ask_sources(inputs, prompts, read, settings.quorum_rule, count)
+    heard = yield from ask_sources(inputs, prompts, read, settings.quorum, count)
     outcome = count(heard.found, heard.pending)
     tally = outcome.tally
     final: Response | None = None
@@ -205,12 +205,12 @@ def keyword_span(said: Said, corrupted: int, threshold: Threshold) -> KeywordSpa
 
 
 def keyword_certification_plan(
-    question: Question, settings: KeywordSettings, *, same_batches: bool = False
+    question: Question, settings: KeywordSettings, choices: object = None, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first; final calls are shared between them."""
     prompts_of, read = partial(settings.isolated_prompts, question.query), settings.reading(question.query)
     certify = _Trial(question, settings).certify_case
-    return certify_sizes(question, settings.quorum_rule, prompts_of, read, certify, same_batches=same_batches)
+    return certify_sizes(question, settings.quorum, prompts_of, read, certify, same_batches=same_batches)
 
 
 @dataclass
@@ -346,7 +346,4 @@ class KeywordAggregation(TextDefense):
         super().__init__(model if final_model is None else TwoModels(model, final_model), **given)
 
     plan_of = staticmethod(keyword_plan)
-
-    def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
-        """Return the plan of Algorithm 3."""
-        return keyword_certification_plan(question, self.settings, same_batches=self.model.shares_batches)
+    certification_plan = staticmethod(keyword_certification_plan)

@@ -78,7 +78,7 @@ def voting_plan(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
         return Count(tuple(found), RULE)
 
     prompts = settings.isolated_prompts(inputs.query, inputs.sources, choices)
-    heard = yield from ask_sources(inputs, prompts, settings.reading(choices), settings.quorum_rule, count_of_votes)
+    heard = yield from ask_sources(inputs, prompts, settings.reading(choices), settings.quorum, count_of_votes)
     count = count_of_votes(heard.found, heard.pending)
     winner = count.winner
 
@@ -117,9 +117,10 @@ def _warnings(count: Count[int], heard: Heard[int], choices: Sequence[str]) -> t
 
 
 def voting_certification_plan(
-    question: Question, choices: Sequence[str], settings: VotingSettings, *, same_batches: bool = False
+    question: Question, settings: VotingSettings, choices: Sequence[str] | None, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a multiple-choice question, the smallest first."""
+    choices = choices or ()
 
     def possible(readings: Sequence[Reading[int]], case: BenignCase, found: Findings) -> dict[str, str]:
         votes = [reading.found for reading in readings]
@@ -136,7 +137,7 @@ def voting_certification_plan(
 
     return certify_sizes(
         question,
-        settings.quorum_rule,
+        settings.quorum,
         lambda sources: settings.isolated_prompts(question.query, sources, choices),
         settings.reading(choices),
         without_calls(possible),
@@ -175,7 +176,4 @@ class MajorityVoting(TextDefense):
         super().__init__(model, **given)
 
     plan_of = staticmethod(voting_plan)
-
-    def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
-        """Return the plan that finds the vote's possible winners."""
-        return voting_certification_plan(question, choices or (), self.settings, same_batches=self.model.shares_batches)
+    certification_plan = staticmethod(voting_certification_plan)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations import MajorityVoting, Passage, isolate
-from robustrag_integrations.certification import benign_source_cases
+from robustrag_integrations.certification.cases import benign_source_cases
 from robustrag_integrations.evaluation.attacks import ATTACKS, AttackedRetrieval, Scene, plan_attack
 from robustrag_integrations.evaluation.attacks.families import attack_of
 from robustrag_integrations.evaluation.attacks.planning import Rank
