@@ -7,8 +7,8 @@ worst a constant. So the worst r sources are those with the largest loss, and no
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,15 +39,11 @@ def worst_case_sums(values: NDArray[np.int64], replaced: int, most: int, pending
 class Counted(ABC):
     """What sources said, counted, where sums over the sources decide whether it stays when some of them are replaced.
 
-    `sources`: how many there are; `has_wordings`: what stays may be written in several ways.
+    `said`: per source what counts of it, None for nothing; `has_wordings`: what stays may be written in several ways.
     """
 
+    said: Sequence[Any]
     has_wordings: ClassVar[bool] = False
-
-    @property
-    @abstractmethod
-    def sources(self) -> int:
-        """The number of sources."""
 
     @abstractmethod
     def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
@@ -60,7 +56,7 @@ class Counted(ABC):
 
     def radius(self, pending: int = 0, *, verbatim: bool = False) -> int:
         """Return how many sources can be replaced while the answer stays; -1 if pending ones may change it."""
-        return largest_radius(lambda most: self.holding(most, pending, verbatim=verbatim), self.sources)
+        return largest_radius(lambda most: self.holding(most, pending, verbatim=verbatim), len(self.said))
 
 
 def largest_radius(holding: Callable[[int], Holds], sources: int) -> int:

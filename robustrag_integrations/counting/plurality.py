@@ -75,19 +75,19 @@ class Count(Counted, Generic[Key]):
     """The count of the sources' answers.
 
     Attributes:
-        keys: per source the key of its answer; None for one that abstained or failed, or may still say anything.
+        said: per source the key of its answer; None for one that abstained or failed, or may still say anything.
         votes: the votes of each key, those with most first.
         tied: the keys that have most votes, `min_support` at least, where none of them wins.
     """
 
-    keys: tuple[Key | None, ...]
+    said: tuple[Key | None, ...]
     rule: Rule
     votes: Mapping[Key, int] = field(init=False)
     winner: Key | None = field(init=False)
     tied: tuple[Key, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        votes = dict(Counter(key for key in self.keys if key is not None).most_common())
+        votes = dict(Counter(key for key in self.said if key is not None).most_common())
         object.__setattr__(self, "votes", votes)
         first = next(iter(votes), None)
         winner = first if first is not None and self.can_win(first) else None
@@ -96,11 +96,6 @@ class Count(Counted, Generic[Key]):
         tied = tuple(key for key, count in votes.items() if count == most) if is_tie else ()
         object.__setattr__(self, "winner", winner)
         object.__setattr__(self, "tied", tied)
-
-    @property
-    def sources(self) -> int:
-        """The number of sources."""
-        return len(self.keys)
 
     def can_win(self, key: Key | None, more: int = 0) -> bool:
         """True if a key (None: one that nobody gives, without a verdict) wins with so many more sources behind it."""
@@ -127,17 +122,17 @@ class Count(Counted, Generic[Key]):
         """
         holds: Holds = np.zeros(most + 1, bool)
         if self.winner is not None:
-            own = np.array([said == self.winner for said in self.keys], np.int64)
+            own = np.array([key == self.winner for key in self.said], np.int64)
             rivals = (key for key in self.votes if key != self.winner)
-            against = [[said == key for said in self.keys] for key in islice(rivals, 1)]  # the strongest
+            against = [[key == rival for key in self.said] for rival in islice(rivals, 1)]  # the strongest
             if (verdict := self.rule.verdict(self.winner)) is not None:
                 sides = {key: self.rule.verdict(key) for key in self.votes}
-                against.append([said is not None and sides[said] not in (verdict, None) for said in self.keys])
+                against.append([key is not None and sides[key] not in (verdict, None) for key in self.said])
             leads = np.array([own, *(own - np.array(rival, np.int64) for rival in against)])  # the first over a new one
             holds = np.asarray((worst_case_sums(leads, _REPLACED, most, pending) > _LOST_TIE).all(axis=0))
             holds &= worst_case_sums(own, 0, most, pending) >= self.rule.min_support
             if self.rule.one_in:
-                answering = np.array([key is not None for key in self.keys], np.int64)
+                answering = np.array([key is not None for key in self.said], np.int64)
                 holds &= worst_case_sums(self.rule.one_in * own - answering, _REPLACED, most, pending) > 0
         holds[0] |= pending == 0
         return holds

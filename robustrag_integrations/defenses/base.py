@@ -180,7 +180,6 @@ class Defense(ABC):
         passages: Passages,
         reference: References,
         *,
-        trusted: Passages | None = None,
         corruption_size: int = 1,
         **options: Unpack[CertifyOptions],
     ) -> Certification: ...
@@ -192,7 +191,6 @@ class Defense(ABC):
         passages: Passages,
         reference: References,
         *,
-        trusted: Passages | None = None,
         corruption_size: Sequence[int],
         **options: Unpack[CertifyOptions],
     ) -> tuple[Certification, ...]: ...
@@ -203,7 +201,6 @@ class Defense(ABC):
         passages: Passages,
         reference: References,
         *,
-        trusted: Passages | None = None,
         corruption_size: Sizes = 1,
         **options: Unpack[CertifyOptions],
     ) -> Certification | tuple[Certification, ...]:
@@ -213,12 +210,12 @@ class Defense(ABC):
             query: the question; trusted.
             passages: the clean retrieval, best first, before any attack.
             reference: the right answer, or several of which each is right.
-            trusted: as in `answer`; the attacker controls none of them.
             corruption_size: k', how many passages the attacker controls at most. A list of sizes gives one certificate
                 each, ascending; they share the model's calls.
-            options: `metric` scores the responses; `attack` is `"injection"` or `"modification"`; `choices` are the
-                options of a multiple-choice question; `top_k`, number of passages that the retrieval returns when it
-                finds enough, default as many as given; `max_model_calls`, beyond which nothing is certified.
+            options: `trusted` as in `answer`, of which the attacker controls none; `metric` scores the responses;
+                `attack` is `"injection"` or `"modification"`; `choices` are the options of a multiple-choice question;
+                `top_k`, number of passages that the retrieval returns when it finds enough, default as many as given;
+                `max_model_calls`, beyond which nothing is certified.
 
         Returns:
             A `Certification`; for a list of sizes a tuple of them.
@@ -226,7 +223,7 @@ class Defense(ABC):
         Raises:
             TypeError, ValueError: bad input, or a model that samples; named in the message.
         """
-        found = self._certification(query, passages, reference, corruption_size, trusted=trusted, **options).run()
+        found = self._certification(query, passages, reference, corruption_size, **options).run()
         return found[0] if _is_one(corruption_size) else found
 
     @overload
@@ -236,7 +233,6 @@ class Defense(ABC):
         passages: Passages,
         reference: References,
         *,
-        trusted: Passages | None = None,
         corruption_size: int = 1,
         **options: Unpack[CertifyOptions],
     ) -> Certification: ...
@@ -248,7 +244,6 @@ class Defense(ABC):
         passages: Passages,
         reference: References,
         *,
-        trusted: Passages | None = None,
         corruption_size: Sequence[int],
         **options: Unpack[CertifyOptions],
     ) -> tuple[Certification, ...]: ...
@@ -259,14 +254,11 @@ class Defense(ABC):
         passages: Passages,
         reference: References,
         *,
-        trusted: Passages | None = None,
         corruption_size: Sizes = 1,
         **options: Unpack[CertifyOptions],
     ) -> Certification | tuple[Certification, ...]:
         """`certify` without blocking the event loop."""
-        found = await self._certification(
-            query, passages, reference, corruption_size, trusted=trusted, **options
-        ).arun()
+        found = await self._certification(query, passages, reference, corruption_size, **options).arun()
         return found[0] if _is_one(corruption_size) else found
 
     def _certification(

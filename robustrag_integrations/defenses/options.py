@@ -6,13 +6,13 @@ no key in two bases. Tests hold them against the settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Literal, TypedDict
 
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.metrics import Metric
-from robustrag_integrations.grouping.passages import GroupBy
+from robustrag_integrations.grouping.passages import GroupBy, Passage
 from robustrag_integrations.grouping.votes import Below, Copies, VoteRules
 from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.text.keywords import KeywordExtractor
@@ -124,6 +124,7 @@ class VanillaOptions(_Replies, _Choices, total=False):
 class CertifyOptions(TypedDict, total=False):
     """What `certify` takes by name."""
 
+    trusted: Iterable[str | Passage] | None
     metric: Metric
     attack: AttackMode
     choices: Sequence[str] | None

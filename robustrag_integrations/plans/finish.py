@@ -91,7 +91,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft]) -> Plan:
         draft = yield from relayed(plan, relay)
     except ModelError as error:
         why = printable(f"no answer: {error}", 500)
-        known = {"sources": error.sources, "model_calls": len(error.sources), "radius_unit": unit}
+        known: dict[str, Any] = {"sources": error.sources, "model_calls": len(error.sources), "radius_unit": unit}
         error.robustness = inputs.answer(None, warnings=(why,), **known)
         raise
     answer = finish(draft, inputs, book)

@@ -16,8 +16,7 @@ from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.consensus import defense as certificate
 from robustrag_integrations.defenses.consensus.defense import Outcome, consensus_certification_plan, consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.keyword.defense import KeywordSettings, keyword_certification_plan, keyword_plan
 from robustrag_integrations.grouping.passages import Passage, Source
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import PlanInput

@@ -24,10 +24,8 @@ from robustrag_integrations.defenses.consensus.defense import consensus_certific
 from robustrag_integrations.defenses.consensus.lists import list_certification_plan, list_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.decoding.certificate import decoding_run
-from robustrag_integrations.defenses.decoding.plan import decoding_plan
-from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.decoding.plan import DecodingSettings, decoding_plan
+from robustrag_integrations.defenses.keyword.defense import KeywordSettings, keyword_certification_plan, keyword_plan
 from robustrag_integrations.defenses.voting.defense import VotingSettings, voting_certification_plan, voting_plan
 from robustrag_integrations.grouping.passages import Passage, Source
 from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Until

@@ -28,10 +28,6 @@ class Lead(Counted):
     pending: int = 0
 
     @property
-    def sources(self) -> int:
-        return len(self.said)
-
-    @property
     def winner(self) -> str | None:
         best = Counter(reply for reply in self.said if reply).most_common(2)
         return None if not best or (len(best) == 2 and best[0][1] == best[1][1]) else best[0][0]

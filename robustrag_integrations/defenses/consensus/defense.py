@@ -71,11 +71,6 @@ class Outcome(Counted):
         voting = tuple(own if own is not None and own.counts else None for own in found)
         return cls(tuple(found), voting, count(voting, rule), unheard)
 
-    @property
-    def sources(self) -> int:
-        """The number of sources."""
-        return len(self.said)
-
     @cached_property
     def text(self) -> str:
         """The answer; empty if there is none."""

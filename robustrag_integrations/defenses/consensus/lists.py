@@ -55,30 +55,25 @@ _MOST_TEXTS = 1 << 14  # of a certificate
 class CountedList(Counted):
     """The items of the sources' replies; if it `tells`, the text says what sources say where none is shown."""
 
-    replies: tuple[Items | None, ...]
+    said: tuple[Items | None, ...]
     min_support: int
     tells: bool = False
     has_wordings: ClassVar[bool] = True
 
-    @property
-    def sources(self) -> int:
-        """The number of sources."""
-        return len(self.replies)
-
     @cached_property
-    def _said(self) -> list[Mapping[str, str]]:
-        return [dict(items or ()) for items in self.replies]
+    def _items(self) -> list[Mapping[str, str]]:
+        return [dict(items or ()) for items in self.said]
 
     @cached_property
     def _lists(self) -> Row:
         """1 for each source that lists anything."""
-        return np.array([items is not None for items in self.replies], np.int64)
+        return np.array([items is not None for items in self.said], np.int64)
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
         """The votes of each item."""
         counts: Counter[str] = Counter()
-        for items in self._said:
+        for items in self._items:
             counts.update(items.keys())
         return counts
 
@@ -100,7 +95,7 @@ class CountedList(Counted):
         """
         left, found = {*keys} & self.counts.keys(), []
         while left:
-            source = max(self._said, key=lambda items: sum(key in left for key in items))
+            source = max(self._items, key=lambda items: sum(key in left for key in items))
             found += [key for key in source if key in left]
             left -= source.keys()
         return found
@@ -111,7 +106,7 @@ class CountedList(Counted):
 
     def wordings(self, key: str) -> Counter[str]:
         """Return the votes of each wording of an item."""
-        return Counter(items[key] for items in self._said if key in items)
+        return Counter(items[key] for items in self._items if key in items)
 
     def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
         """Tell for each r whether the same items are shown; with `verbatim`, in the same wordings.
@@ -148,11 +143,11 @@ class CountedList(Counted):
         """
         found = []
         for key in keys:
-            sources = tuple(place for place, items in enumerate(self._said) if key in items)
+            sources = tuple(place for place, items in enumerate(self._items) if key in items)
             origins = tuple(dict.fromkeys(name for place in sources for name in names(place)))
             radius = None
             if key in self.shown:
-                radius = max(0, min(largest_radius(partial(self._stays, key), self.sources), quorum))
+                radius = max(0, min(largest_radius(partial(self._stays, key), len(self.said)), quorum))
             found.append(Claim(self.wording(key), self.counts[key], radius, origins, sources))
         return tuple(found)
 
@@ -162,10 +157,10 @@ class CountedList(Counted):
         return stays & (worst_case_sums(gives, 0, most, pending) >= self.min_support)
 
     def _gives(self, key: str) -> Row:
-        return np.array([key in items for items in self._said], np.int64)
+        return np.array([key in items for items in self._items], np.int64)
 
     def _writes(self, key: str, form: str) -> Row:
-        return np.array([items.get(key) == form for items in self._said], np.int64)
+        return np.array([items.get(key) == form for items in self._items], np.int64)
 
 
 def text_of(forms: Collection[str]) -> str:

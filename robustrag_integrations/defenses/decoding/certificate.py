@@ -29,8 +29,7 @@ from robustrag_integrations.certification.findings import (
 )
 from robustrag_integrations.certification.isolated import NOTHING
 from robustrag_integrations.certification.metrics import Metric
-from robustrag_integrations.defenses.decoding.plan import ROWS_MOVE, extend, unsettled, who_answers
-from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.decoding.plan import ROWS_MOVE, DecodingSettings, extend, unsettled, who_answers
 from robustrag_integrations.defenses.decoding.token_choice import (
     ONE,
     FixedPoint,

@@ -11,8 +11,7 @@ from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.metrics import Metric
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.decoding.certificate import decoding_run
-from robustrag_integrations.defenses.decoding.plan import decoding_plan
-from robustrag_integrations.defenses.decoding.settings import DecodingSettings
+from robustrag_integrations.defenses.decoding.plan import DecodingSettings, decoding_plan
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.drivers import DecodingPerformer

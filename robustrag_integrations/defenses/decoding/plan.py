@@ -1,4 +1,4 @@
-"""The plan of decoding aggregation (paper, section III-C, Algorithm 2).
+"""The plan and the settings of decoding aggregation (paper, section III-C, Algorithm 2).
 
 score every source's prompt, and the question alone    `OpenSession`
 leave out sources that abstain                         line 3, `who_answers`
@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from robustrag_integrations._util.settings import setting
 from robustrag_integrations.answers.answer import SourceReport
-from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.token_choice import (
     ONE,
     FixedPoint,
@@ -26,6 +26,8 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     most_probable,
     step_radius,
 )
+from robustrag_integrations.defenses.registry import METHODS, Method
+from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Distributions, Opening, Response, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer, spelt
@@ -33,13 +35,78 @@ from robustrag_integrations.plans.asking import PlanInput, report
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Append, Emit, OpenSession, Sharpen, Steps
 from robustrag_integrations.text.abstention import is_abstention
-from robustrag_integrations.text.prompts import ABSTENTION
+from robustrag_integrations.text.prompts import ABSTENTION, Prompt
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 ROWS_MOVE = "probabilities of this model can move for the same prompt (`numerics` of the model says why)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodingSettings(MethodSettings):
+    """Everything that decides a decoding aggregation apart from the model."""
+
+    method: ClassVar[Method] = METHODS["decoding"]
+
+    gamma: float = setting(
+        0.99,
+        'probability of abstaining, of the whole "I don\'t know", from which a source is left out',
+        least=0,
+        most=1,
+        threshold=True,
+    )
+    eta: float = setting(
+        0.0,
+        "lead of the best token, between sums of probabilities, up to which the token without retrieval is taken; "
+        "above 0 for long answers",
+        least=0,
+        below=1000,
+        threshold=True,
+    )
+    max_new_tokens: int = setting(30, "longest answer, T_max", long_form=500, least=1)
+    stop: tuple[str, ...] = setting(
+        ("\n",), "strings that end the answer: a line break, or an empty line", long_form=("\n\n",)
+    )
+    slack: float = setting(
+        2.0**-10, "margin of every comparison of the radius, for float noise between runs", least=0, below=1000
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.stop, str) or not all(isinstance(s, str) and s for s in self.stop):
+            raise TypeError(f"stop must be a list of non-empty str, got {self.stop!r}")
+        self._set(gamma=float(self.gamma), stop=tuple(self.stop))
+
+    @property
+    def eta_units(self) -> int:
+        """Eta in units of 2**-40."""
+        return round(self.eta * ONE)
+
+    @property
+    def slack_units(self) -> int:
+        """The slack in units of 2**-40."""
+        return round(self.slack * ONE)
+
+    def isolated_prompts(self, query: str, sources: Sequence[Source]) -> tuple[Prompt, ...]:
+        """One prompt per source."""
+        return tuple(self.prompts.isolated.render(context=g.text, query=query) for g in sources)
+
+    def no_retrieval_prompt(self, query: str) -> Prompt:
+        """The question without passages."""
+        return self.prompts.no_retrieval.render(query=query)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe, as answers and certificates name them."""
+        return {
+            "gamma": self.gamma,
+            "eta": self.eta_units / ONE,
+            "slack": self.slack_units / ONE,
+            "max_new_tokens": self.max_new_tokens,
+            "stop": list(self.stop),
+            "task": self.task,
+        }
 
 
 def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCodec) -> Steps[Draft]:

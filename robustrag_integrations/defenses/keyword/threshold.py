@@ -89,11 +89,6 @@ class Tally(Counted):
         """Build the tally."""
         return cls(tuple(None if keywords is None else frozenset(keywords) for keywords in said), threshold)
 
-    @property
-    def sources(self) -> int:
-        """The number of sources."""
-        return len(self.said)
-
     @cached_property
     def counts(self) -> Mapping[str, int]:
         """c(w), the votes of each keyword."""

@@ -117,7 +117,7 @@ def _warnings(count: Count[int], heard: Heard[int], choices: Sequence[str]) -> t
 
 
 def voting_certification_plan(
-    question: Question, settings: VotingSettings, choices: Sequence[str] | None, *, same_batches: bool = False
+    question: Question, settings: VotingSettings, choices: Sequence[str] | None = None, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a multiple-choice question, the smallest first."""
     choices = choices or ()
