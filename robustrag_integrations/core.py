@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robustrag_integrations.counting.plurality import Count, Rule, possible_winners
+from robustrag_integrations.counting import Count, Rule, possible_winners
 from robustrag_integrations.replies.keys import key_of, whole_answer
 from robustrag_integrations.text.prompts import Prompt, PromptTemplate
 
@@ -64,7 +64,7 @@ def count(votes: Iterable[Vote | None], rule: Rule) -> Count[str]:
     winner, by 1 if it was for neither, by 0 if it was for the other. So the r sources with the largest fall are the
     worst ones, and the winner stays as long as every lead stays above 0, a - r reaches `min_support`, and so on for the
     share and for verdicts: all are sums over the sources, and none asks which sets of sources there are
-    (`counting/linear_forms.py`).
+    (`counting.py`).
     """
     return Count(tuple(None if one is ABSTAINS else one.key for one in votes), rule)
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, Passage, core
-from robustrag_integrations.counting.plurality import Rule
+from robustrag_integrations.counting import Rule
 from robustrag_integrations.replies.keys import key_of
 from robustrag_integrations.text.prompts import ABSTENTION
 from tests.helpers.scripted import BARE

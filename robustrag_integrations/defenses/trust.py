@@ -23,7 +23,6 @@ from robustrag_integrations.answers.answer import Claim, RobustAnswer, TrustedRe
 from robustrag_integrations.answers.determinism import Determinism
 from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question
-from robustrag_integrations.defenses.consensus.items import items_of
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.voting.options import is_unclear, parse_option, shown_options
 from robustrag_integrations.grouping.passages import Source
@@ -31,6 +30,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import PlanInput, ask_final, truncation_warnings, unseen
 from robustrag_integrations.plans.finish import SpendingBook, held_to_min_radius, link_warning
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Retrieve, Steps, relayed
+from robustrag_integrations.replies.keys import items_of
 from robustrag_integrations.replies.reading import complete_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.text.abstention import may_begin_phrase, silence_of

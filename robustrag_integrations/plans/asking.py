@@ -132,7 +132,7 @@ class Reading(Generic[Found]):
         return self.response.abstains and self.response.finish == "length" and self.response.refusal is None
 
 
-Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `counting/linear_forms.py`
+Outcome: TypeAlias = Any  # what a method counted: a `Counted` of `counting.py`
 Count = Callable[[Sequence[Any], int], Outcome]  # what is found in each source, and how many may say anything yet
 
 

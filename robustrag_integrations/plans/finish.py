@@ -116,8 +116,10 @@ def finish(draft: Draft, inputs: PlanInput, book: SpendingBook) -> RobustAnswer:
         reasoning_chars=sum(response.reasoning_chars for response in responses),
         evidence=evidence,
         warnings=_warnings(draft, inputs),
-        **_radii(draft),
     )
+    if heard is not None and draft.outcome is not None:
+        radius, verbatim = (max(0, each) for each in heard.radii(draft.outcome))
+        answer = replace(answer, radius=radius, radius_verbatim=verbatim)
     if draft.withheld is not None:
         answer = answer.withheld(draft.withheld)
     answer = book.entered(answer)
@@ -143,15 +145,6 @@ def finish(draft: Draft, inputs: PlanInput, book: SpendingBook) -> RobustAnswer:
     answer = replace(answer, determinism=reach, warnings=(*answer.warnings, *doubts))
     is_bare = inputs.for_prompt or (answer.abstained and bool(rules.min_radius))
     return answer.for_prompt() if is_bare else answer
-
-
-def _radii(draft: Draft) -> dict[str, Any]:
-    """Return the radii of an answer, by their fields; none where its own stand."""
-    heard = draft.heard
-    if heard is None or draft.outcome is None:
-        return {}
-    radius, verbatim = (max(0, each) for each in heard.radii(draft.outcome))
-    return {"radius": radius, "radius_verbatim": verbatim}
 
 
 def _warnings(draft: Draft, inputs: PlanInput) -> tuple[str, ...]:

@@ -71,6 +71,13 @@ _DATES = [
 _LONGEST_DATE = 40  # characters
 _LEAP_YEAR = 2000
 _MONTHS_OF_A_YEAR = 12
+MOST_ITEMS = 200  # of one reply
+LONGEST_ITEM = 500  # characters
+_ITEM_MARK = re.compile(r"\s*(?:[-*•+–‣▪]|\(?(\d{1,3})[.)])\s+(?=\S)")
+_WITHIN_LINE = re.compile(r"(?:(?<=\s)|^)\(?(\d{1,3})[.)]\s+(?=\S)")
+
+Items = tuple[tuple[str, str], ...]  # the items of one reply: each key with the wording of it
+
 _JOINERS = "\u200c\u200d"  # of letters and of signs, which they change
 
 
@@ -217,3 +224,37 @@ def _visible(text: str) -> str:
 
 def _is_letter(character: str) -> bool:
     return character.isalpha() or unicodedata.category(character)[0] == "M"
+
+
+def items_of(reply: str) -> Items:
+    """Return the items of a reply: its lines without list marks, each once. A line that ends in a colon is none.
+
+    Numbers are marks where they count from 1: "2. Bundesliga" alone is an item.
+    """
+    lines = [part for line in answer_text(reply).splitlines() for part in _numbered(line) if part.strip()]
+    found: dict[str, str] = {}
+    number = 0
+    for line in lines:
+        mark = _ITEM_MARK.match(line)
+        if mark and mark[1]:
+            if int(mark[1]) in (1, number + 1):
+                number = int(mark[1])
+            else:
+                mark = None
+        item = whole_answer(line[mark.end() :] if mark else line).strip()
+        key = key_of(item) if len(item) <= LONGEST_ITEM else None
+        leads = len(lines) > 1 and item.endswith((":", "："))
+        if key is not None and any(map(str.isalnum, key)) and not leads and len(found) < MOST_ITEMS:
+            found.setdefault(key, item)
+    return tuple(found.items())
+
+
+def _numbered(line: str) -> list[str]:
+    """Return the parts of a line that is numbered 1, 2, 3 within, each with its number; else the line."""
+    starts: list[int] = []
+    for mark in _WITHIN_LINE.finditer(line[: MOST_ITEMS * LONGEST_ITEM]):
+        if int(mark[1]) == len(starts) + 1:
+            starts.append(mark.start())
+    if len(starts) < 2:
+        return [line]
+    return [line[: starts[0]], *(line[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True))]

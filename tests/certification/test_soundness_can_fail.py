@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from robustrag_integrations import counting
 from robustrag_integrations.certification import findings, isolated
-from robustrag_integrations.counting import plurality
-from robustrag_integrations.counting.linear_forms import Counted
-from robustrag_integrations.counting.plurality import Count
+from robustrag_integrations.counting import Count, Counted
 from robustrag_integrations.defenses.consensus import defense as consensus
 from robustrag_integrations.defenses.consensus import lists
 from robustrag_integrations.defenses.consensus.defense import Outcome
@@ -111,11 +110,11 @@ IN_RADII: Planted = {
     "keys do not enter": (
         consensus_world, Count, "holding", lambda real: lambda self, most, pending=0, **_: all_hold(most)),
     "wordings do not enter": (consensus_world, Outcome, "has_wordings", lambda real: False),
-    "ties are taken for wins": (consensus_world, plurality, "_LOST_TIE", lambda real: -1),
-    "ties of options are taken for wins": (voting_world, plurality, "_LOST_TIE", lambda real: -1),
+    "ties are taken for wins": (consensus_world, counting, "_LOST_TIE", lambda real: -1),
+    "ties of options are taken for wins": (voting_world, counting, "_LOST_TIE", lambda real: -1),
     "opposite verdicts do not enter": (consensus_world, Count, "holding", verdicts_are_forgotten),
-    "replaced votes add nothing": (consensus_world, plurality, "_REPLACED", lambda real: 0),
-    "replaced votes add nothing to an option": (voting_world, plurality, "_REPLACED", lambda real: 0),
+    "replaced votes add nothing": (consensus_world, counting, "_REPLACED", lambda real: 0),
+    "replaced votes add nothing to an option": (voting_world, counting, "_REPLACED", lambda real: 0),
     "other keywords are not looked at": (
         keyword_world, Threshold, "_stay_away", lambda real: lambda self, *rest: all_hold(rest[2])),
     "kept keywords are not looked at": (

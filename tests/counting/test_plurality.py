@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from robustrag_integrations.counting import plurality
-from robustrag_integrations.counting.plurality import Count, Rule, possible_winners
+from robustrag_integrations import counting
+from robustrag_integrations.counting import Count, Rule, possible_winners
 
 KEYS = ("yes", "yes, all", "no", "no, none", "a", "new")
 Said = tuple[str | None, ...]
@@ -97,7 +97,7 @@ def test_a_planted_error_is_caught(error: str, monkeypatch: pytest.MonkeyPatch) 
     if error == "radius":
         monkeypatch.setattr(Count, "radius", lambda self, pending=0: real(self, pending) + 1)
     elif error == "replaced":  # a replaced source is thought to lose its vote and to add nothing
-        monkeypatch.setattr(plurality, "_REPLACED", 0)
+        monkeypatch.setattr(counting, "_REPLACED", 0)
     else:
         change = {"min_support": 1} if error == "support" else {"verdict": Rule().verdict}
         lenient = lambda self, *a, **_: real_holding(replace(self, rule=replace(self.rule, **change)), *a)  # noqa: E731

@@ -29,7 +29,7 @@ from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.corpus import html_text
 from robustrag_integrations.corpus.limits import FileLimits
 from robustrag_integrations.corpus.retrieval import BM25Index
-from robustrag_integrations.counting.plurality import Rule
+from robustrag_integrations.counting import Rule
 from robustrag_integrations.defenses.consensus.defense import ConsensusAggregation
 from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
@@ -198,7 +198,7 @@ CALLS: dict[str, Callable[[Any], Callable[[], Any]]] = {
 READERS: dict[str, str] = {
     "robustrag_integrations": """
         _util answers audit certification.findings certification.metrics certification.result core corpus
-        counting defenses.consensus.items defenses.consensus.lists defenses.keyword.threshold
+        counting defenses.consensus.lists defenses.keyword.threshold
         defenses.voting.options evaluation.data.questions evaluation.score.scoring grouping
         models.reply models.server.connection plans.asking plans.finish replies serve.chat text
     """,
@@ -225,7 +225,7 @@ LEFT_OUT: dict[str, str] = {
         corpus.docx_text.check_package corpus.docx_text.text_of corpus.table_text.xlsx_of
         corpus.extract.reply corpus.pdf_text.text_of corpus.reading.read_documents
         corpus.reading.text_in_process corpus.retrieval.HybridIndex corpus.retrieval.Library
-        corpus.retrieval.Library.search corpus.retrieval.Found counting.plurality.Rule.verdict
+        corpus.retrieval.Library.search corpus.retrieval.Found counting.Rule.verdict
         defenses.consensus.lists.list_plan defenses.consensus.lists.list_certification_plan
         defenses.consensus.lists.possible_items
         defenses.voting.options.check_choices grouping.quotas.Shortage grouping.votes.VoteRules.isolate

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from robustrag_integrations.counting.plurality import Rule
+from robustrag_integrations.counting import Rule
 from robustrag_integrations.defenses.consensus.defense import Outcome
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
 from robustrag_integrations.defenses.keyword.threshold import Tally

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from robustrag_integrations import CallableModel, Passage, Response, TooFewVotesError
-from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
+from robustrag_integrations.counting import Counted, Holds, worst_case_sums
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.plans.asking import PlanInput, ask_sources, read_response
 from robustrag_integrations.plans.finish import Draft

@@ -1,7 +1,7 @@
 """Consensus aggregation: one round of isolated calls.
 
 ask every source alone, and read its whole answer      `settings.py`
-count                                                 `counting/plurality.py`
+count                                                 `counting.py`
 show the answer, or tell who says what
 with a class of the user's, have it put into an object
 
@@ -32,8 +32,7 @@ from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import Unbounded, certify_sizes, without_calls
 from robustrag_integrations.core import commonest, count, possible, wordings
-from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
-from robustrag_integrations.counting.plurality import Count, Rule
+from robustrag_integrations.counting import Count, Counted, Holds, Rule, worst_case_sums
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.consensus.lists import list_certification_plan, list_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
@@ -296,7 +295,7 @@ class ConsensusAggregation(TextDefense):
     article and the punctuation at its end, and of any `answer.radius_verbatim` sources the same letters; those of this
     run, if the model samples (`answer.determinism`).
 
-    Theorem (`counting/plurality.py`): the answer stays if, whatever r sources say, it stays ahead of every other one,
+    Theorem (`counting.py`): the answer stays if, whatever r sources say, it stays ahead of every other one,
     and of one that nobody has given, and keeps `min_support` votes.
 
     Args:

@@ -1,22 +1,18 @@
 """Lists (`task="list"`): every source's items are counted one by one, and those that most sources give are shown.
 
 ask every source alone for a list                      the prompt `list`
-read each line as an item                             `items.py`
+read each line as an item                             `replies/keys.py`
 count, and keep an item that more than half of the sources that list anything give, and `min_support` of them
 show each item in its commonest wording               in the order of the source that lists most of them
 
 Theorem. Let L votes list anything, c(i) of them item i, and i be shown if 2 c(i) - L > 0 and c(i) >= s. Replaced
-sources list what the attacker likes, or nothing. Both conditions are sums over sources (`linear_forms.py`): a replaced
+sources list what the attacker likes, or nothing. Both conditions are sums over sources (`counting.py`): a replaced
 source takes away its own term, and adds at worst -1 to the first and 0 to the second. A shown item stays while both
 hold after the worst attack. For an item that is not shown, one that nobody gives included, a replaced source adds at
 most 1 to either; it stays out while one of the two cannot be reached. The set is the same up to the least of these
 numbers.
 
-Certificate, without a model call. Next to L untouched sources and e corrupted ones that list something, an item is
-shown in any case if 2 c(i) > L + e and c(i) >= s, and can be shown if that is so of c(i) + e. Both sets grow apart with
-e, so that e = m' covers all others, and R is the sets that hold all of the first and any of the second. An item that no
-untouched source gives can be shown if m' > L and m' >= s. Each item can stand in every wording that the corrupted
-sources can bring ahead, and in every order; where they outnumber an item's wordings, that is any text.
+The certificate (docs/internals/proofs.md) makes no model call.
 """
 
 from __future__ import annotations
@@ -39,12 +35,12 @@ from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import TooManyTexts, Unbounded, certify_sizes, without_calls
 from robustrag_integrations.core import commonest
-from robustrag_integrations.counting.linear_forms import Counted, Holds, Row, largest_radius, worst_case_sums
-from robustrag_integrations.defenses.consensus.items import Items
+from robustrag_integrations.counting import Counted, Holds, Row, largest_radius, worst_case_sums
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_sources
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
+from robustrag_integrations.replies.keys import Items
 from robustrag_integrations.text.prompts import ABSTENTION
 
 _MOST_LEFT_OUT, _MOST_NAMED = 20, 3

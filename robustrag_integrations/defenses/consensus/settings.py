@@ -9,15 +9,14 @@ from typing import Any, ClassVar, Literal
 
 from robustrag_integrations._util.settings import setting
 from robustrag_integrations.core import Vote, isolate, vote
-from robustrag_integrations.counting.plurality import Rule
-from robustrag_integrations.defenses.consensus.items import Items, items_of
+from robustrag_integrations.counting import Rule
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.reply import LEVELS, confidence
 from robustrag_integrations.plans.asking import Reading, read_response
-from robustrag_integrations.replies.keys import verdict_of
+from robustrag_integrations.replies.keys import Items, items_of, verdict_of
 from robustrag_integrations.text.prompts import OBJECT_PROMPT, REQUESTS, Prompt
 
 ONE_IN = {"plurality": 4, "majority": 2}

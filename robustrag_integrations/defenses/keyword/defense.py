@@ -27,7 +27,7 @@ from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
-from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
+from robustrag_integrations.counting import Counted, Holds, worst_case_sums
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.keyword.threshold import Said, Tally, Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method

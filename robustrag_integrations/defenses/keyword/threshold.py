@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
+from robustrag_integrations.counting import Counted, Holds, worst_case_sums
 
 Rows: TypeAlias = NDArray[np.int64]  # [keywords, sources], or [sources]
 Said = Sequence[Collection[str] | None]  # per source its keywords; None for one that abstained or failed
@@ -24,7 +24,7 @@ class Threshold:
 
     Theorem. Let c(w) of n answering votes say w. Replaced sources say what the attacker likes. A kept keyword stays if
     c'(w) >= alpha n' after every attack, or c'(w) >= beta after every one. Another one stays away, one that nobody says
-    included, if c'(w) < alpha n' and c'(w) < beta after every attack. All are sums over sources (`linear_forms.py`): of
+    included, if c'(w) < alpha n' and c'(w) < beta after every attack. All are sums over sources (`counting.py`): of
     q c'(w) - p n', alpha being p/q, a replaced source takes away its own term and adds at worst -p, and against another
     keyword p - q, as alpha <= 1. So the worst sources are those with the largest loss, and no set of sources is
     enumerated. One attack is the worst against all conditions for w, and the radius is exact.

@@ -2,7 +2,7 @@
 
 ask every source alone for an option                   `VotingSettings.isolated_prompts`
 read the option of each reply                         `options.parse_option`
-count; most votes win, and a tie is told              `counting/plurality.py`
+count; most votes win, and a tie is told              `counting.py`
 
 The certificate (section IV-A, the warm-up example, without its slack) knows the options: one is possible if it wins
 with all corrupted sources voting for it. Where they can bring about a tie people are told who says what: any text.
@@ -21,7 +21,7 @@ from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.certification.isolated import Unbounded, certify_sizes, without_calls
-from robustrag_integrations.counting.plurality import Count, Rule, possible_winners
+from robustrag_integrations.counting import Count, Rule, possible_winners
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import ChoiceSettings, SourceSettings
@@ -151,7 +151,7 @@ class MajorityVoting(TextDefense):
     Guarantee: replacing the content of any `answer.radius` sources leaves the winning option as it is; that of this
     run, if the model samples (`answer.determinism`).
 
-    Theorem (`counting/plurality.py`): with c(u) votes for option u, r replaced sources leave the winner x if, for every
+    Theorem (`counting.py`): with c(u) votes for option u, r replaced sources leave the winner x if, for every
     other u, c(x) - c(u) > 2r.
 
     Options with equally many votes are no answer: the text tells who says what.

@@ -11,8 +11,8 @@ import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, Passage
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.defenses.consensus.items import Items, items_of
 from robustrag_integrations.defenses.consensus.lists import CountedList
+from robustrag_integrations.replies.keys import Items, items_of
 
 
 def ask(replies: Sequence[str], **settings: Any) -> RobustAnswer:

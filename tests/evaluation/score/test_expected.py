@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.counting.plurality import Count, Rule
+from robustrag_integrations.counting import Count, Rule
 from robustrag_integrations.evaluation.score.summary import EMPTY, clopper_pearson, expected_accuracy, summarise
 from tests.evaluation.rows import PIA, failed, row
 

@@ -1,4 +1,9 @@
-"""The count of whole answers: most votes win, ties are told, and the radius of all that.
+"""Counting, pure: which answer wins, and how many sources can be replaced without changing it.
+
+Radii compare counts: p c(x) - q c(y) is a sum over sources, and a replaced source takes away what it gave and adds at
+worst a constant. So the worst r sources are those with the largest loss, and no set of sources is enumerated.
+
+The count of whole answers:
 
     winner   the key that most sources give, given by `min_support` votes at least, by more than one in `one_in` of
              those that answer, and if it begins with a verdict by more than all that begin with the opposite one
@@ -6,13 +11,6 @@
     tied     the keys with most votes, `min_support` at least, where none of them wins: no answer
 
 Confidence never counts: a tie-break by confidence gives ties to attackers, whose replies are sure.
-
-**The radius.** The winner w stays ahead of a rival k, one that nobody has given yet among them, if the sum over all
-sources of [g says w] - [g says k] is above 0; for the strongest rival it is least. A replaced source takes back its
-term and adds at worst a vote for k, -1, so that the worst r sources are those with the largest loss
-(`linear_forms.py`), and no set of sources is enumerated. The winner keeps `min_support` votes if its votes less the
-replaced ones do; its share if the sum of one_in [g says w] - [g answers] stays above 0; its verdict if that of [g says
-w] - [g says the opposite] does. In both a replaced source adds at worst -1.
 
 **The share.** Two votes of nine, where each of the others says something else, are no agreement: two planted passages
 have as many. On recorded replies a share of more than a quarter cut the attacker's answers at two planted passages from
@@ -24,20 +22,72 @@ answer where three of five sources say yes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
-
-from robustrag_integrations.counting.linear_forms import Counted, Holds, worst_case_sums
+from numpy.typing import NDArray
 
 Key = TypeVar("Key", bound=Hashable)
+Row = NDArray[np.int64]  # [sources]
+Holds: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced sources
+
+_FIRST_TRIED = 16  # replaced sources; then twice as many, as long as all holds
 _REPLACED = -1  # what a replaced source adds at worst: a vote for the rival
 _LOST_TIE = 0  # what a lead must be above
+
+
+def worst_case_sums(values: NDArray[np.int64], replaced: int, most: int, pending: int = 0) -> NDArray[np.int64]:
+    """Return the smallest sum over the sources, [..., most + 1], for each number of replaced ones from 0 to `most`.
+
+    Args:
+        values: [..., sources], what a source adds now; 0 for one that may still say anything.
+        replaced: the least that a replaced or a pending source can add; 0 or less.
+        most: the most sources that are replaced; no more than there are.
+        pending: the number of sources that may still say anything.
+    """
+    found = np.zeros((*values.shape[:-1], most + 1), np.int64)
+    gains = np.minimum(replaced - values, 0)  # of each source that is replaced: 0 or less
+    gains.sort(axis=-1)
+    np.add.accumulate(gains[..., :most], axis=-1, out=found[..., 1:])
+    found += values.sum(axis=-1)[..., None] + pending * replaced
+    return found
+
+
+class Counted(ABC):
+    """What sources said, counted, where sums over the sources decide whether it stays when some of them are replaced.
+
+    `said`: per source what counts of it, None for nothing; `has_wordings`: what stays may be written in several ways.
+    """
+
+    said: Sequence[Any]
+    has_wordings: ClassVar[bool] = False
+
+    @abstractmethod
+    def holding(self, most: int, pending: int = 0, *, verbatim: bool = False) -> Holds:
+        """Tell for each r from 0 to `most` whether the answer stays.
+
+        Args:
+            pending: the number of sources that are not counted yet and may be for anything.
+            verbatim: True to ask whether its letters stay, too, where it `has_wordings`.
+        """
+
+    def radius(self, pending: int = 0, *, verbatim: bool = False) -> int:
+        """Return how many sources can be replaced while the answer stays; -1 if pending ones may change it."""
+        return largest_radius(lambda most: self.holding(most, pending, verbatim=verbatim), len(self.said))
+
+
+def largest_radius(holding: Callable[[int], Holds], sources: int) -> int:
+    """Return the largest r up to which everything holds, given what holds up to a number of sources; -1 for none."""
+    most = min(_FIRST_TRIED, sources)
+    while (holds := holding(most)).all() and most < sources:
+        most = min(2 * most, sources)
+    return most if holds.all() else int(holds.argmin()) - 1
 
 
 def _no_verdict(key: Any) -> None:
