@@ -429,10 +429,10 @@ class RobustDocuments(OneRun[Any]):
         if self.final_llm is not None or self.structured is not None:
             writer = self.llm if self.final_llm is None else self.final_llm
             model = TwoModels(model, self._bound(writer, None, config, run_manager, self.structured))
-        known = PlanInput.of(
-            model,
+        known = PlanInput(
             question,
-            self.rules,
+            model=model,
+            rules=self.rules,
             choices=inputs.get("choices", self.choices) if "choices" in self._asked[0][1] else None,
             caveats=(
                 *self._format_caveats,

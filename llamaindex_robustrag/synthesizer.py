@@ -375,10 +375,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         asked = settings.prompts.isolated
         reads = settings.request and self._output_cls is None and not self._has_format()
         wants_json = bool(reads) and isinstance(asked, UserTemplate) and shows_json(asked.literal)
-        known = PlanInput.of(
-            self._model,
+        known = PlanInput(
             query,
-            self._rules,
+            model=self._model,
+            rules=self._rules,
             choices=choices if choices is not None else self._choices,
             caveats=(*([JSON_CAVEAT.format("output_cls=")] if wants_json else []), *self._caveats()),
             accept_sampling=self._calls.accept_sampling,

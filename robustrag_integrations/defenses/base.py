@@ -124,7 +124,7 @@ class Defense(ABC):
 
     def _inputs(self, query: str, sources: tuple[Source, ...], choices: Choices) -> PlanInput:
         given = {"sources": sources, "choices": choices, "accept_sampling": self.accept_sampling}
-        return PlanInput.of(self.model, query, self.rules, **given)
+        return PlanInput(query, model=self.model, rules=self.rules, **given)
 
     def answer(
         self, query: str, passages: Passages, *, trusted: Passages | None = None, choices: Choices = None

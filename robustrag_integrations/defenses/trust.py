@@ -144,7 +144,7 @@ def _heard(inputs: PlanInput, settings: MethodSettings) -> Steps[_Heard]:
     template = cast(PromptTemplate, settings.prompts.trusted)  # `Defense.trusted_plan` refuses a set without
     [response] = yield Ask((template.render(**values),), "trusted", shown, holds=holds)
     report = replace(report, reply=response.text, truncated=response.truncated)
-    answer, why = complete_answer(response, getattr(settings, "cut_replies", "abstain"), inputs.limit)
+    answer, why = complete_answer(response, getattr(settings, "cut_replies", "abstain"), inputs.model.limit)
     text, begun = answer.text or "", False
     choice: int | None = None
     said: Literal["silent", "abstains"] | None = None
@@ -192,8 +192,8 @@ def _own_answer(heard: _Heard, inputs: PlanInput, settings: MethodSettings, call
     text = heard.text if shelf.status != "failed" else ""
     if shelf.status == "abstains" and inputs.abstention:
         text = ""
-    known = inputs.repeats()
-    told = [*inputs.model_caveats(), *inputs.caveats, *truncation_warnings([shelf.truncated])]
+    known = inputs.model.repeats
+    told = [*inputs.model.warnings, *inputs.caveats, *truncation_warnings([shelf.truncated])]
     if answers and response is not None:
         told += filter(None, [response.note])
         there = links_in("\n".join(p.text for source in inputs.sources for p in source.passages))

@@ -79,7 +79,12 @@ def not_asked(*, cancelled: bool = False) -> Response:
 
 
 class Model:
-    """The base class of all language models."""
+    """The base class of all language models.
+
+    `limit`: the argument that says how long a reply may be; None: not known.
+    """
+
+    limit: str | None = None
 
     @property
     def numerics(self) -> Mapping[str, Any]:
@@ -104,14 +109,12 @@ class TextModel(Model, ABC):
 
     Attributes:
         window: the most tokens of a prompt and its reply together; None: not known.
-        limit: the argument that says how long a reply may be; None: not known.
         longest_reply: the limit of a reply, in tokens; None: not known.
         shares_batches: True if the prompts of one `generate` are one batch: certification then keeps to the shapes of
             inference.
     """
 
     window: int | None = None
-    limit: str | None = None
     longest_reply: int | None = None
     shares_batches: bool = False
 

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -18,11 +18,11 @@ from robustrag_integrations._util.errors import INTERRUPTS, ModelError, QuorumEr
 from robustrag_integrations._util.redaction import in_one_line, redacted
 from robustrag_integrations._util.words import some_of
 from robustrag_integrations.answers.answer import Dissent, RobustAnswer, SourceReport
-from robustrag_integrations.answers.determinism import Promise, Repeats
+from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.answers.telling import shown_names
 from robustrag_integrations.grouping.passages import Source
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.models.base import BLANK, Response, TokenCodec
+from robustrag_integrations.models.base import BLANK, Model, Response
 from robustrag_integrations.plans.requests import Ask, Emit, Steps
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
 from robustrag_integrations.replies.streams import RETRACTED
@@ -40,8 +40,7 @@ class PlanInput:
 
     Attributes:
         caveats: known weaknesses of the answer, in words; first among its warnings.
-        model_caveats: those of the model, looked up at the end: some are known only after it was asked; so `repeats`.
-        limit: the model's argument that says how long a reply may be; None: not known.
+        model: what is asked, of which the plan looks up warnings and determinism at the end, when they are known.
         accept_sampling: the user knows that the model may sample: no warning repeats it.
         markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
         for_prompt: True if the answer is one that other prompts may hold (`RobustAnswer.for_prompt`).
@@ -57,10 +56,7 @@ class PlanInput:
     choices: Sequence[str] | None = None
     rules: VoteRules = field(default_factory=VoteRules)
     caveats: tuple[str, ...] = ()
-    codec: TokenCodec | None = None
-    model_caveats: Callable[[], Iterable[str]] = tuple
-    repeats: Callable[[], Repeats] = Repeats
-    limit: str | None = None
+    model: Model = field(default_factory=Model)
     accept_sampling: bool = False
     markers: bool = False
     for_prompt: bool = False
@@ -71,19 +67,6 @@ class PlanInput:
     settings: Mapping[str, Any] = field(default_factory=dict)
     promise: Promise | None = None
     isolates: bool = True
-
-    @classmethod
-    def of(cls, model: Any, query: str, rules: VoteRules, **given: Any) -> PlanInput:
-        """Return the input of a question that this model is asked; `given` are the other fields."""
-        return cls(
-            query,
-            rules=rules,
-            codec=getattr(model, "codec", None),
-            model_caveats=lambda: getattr(model, "warnings", ()),
-            repeats=lambda: model.repeats,
-            limit=getattr(model, "limit", None),
-            **given,
-        )
 
     def answer(self, text: str | None, *, abstained: bool | None = None, **found: Any) -> RobustAnswer:
         """Build a method's answer: an abstention where there is no text. `finish` adds what all methods share."""

@@ -68,7 +68,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft]) -> Plan:
     if len(sources) < rules.min_sources:
         found = count_of(len(sources), "source")
         why = f"abstained: {found}, below min_sources={rules.min_sources}. Retrieve more sources"
-        warnings = (*inputs.model_caveats(), *inputs.caveats, *grouping_warnings(sources, rules.by), why)
+        warnings = (*inputs.model.warnings, *inputs.caveats, *grouping_warnings(sources, rules.by), why)
         answer = inputs.answer(None, sources=tuple(map(report, sources)), warnings=warnings, radius_unit=unit)
         _refuse(rules, why, answer)
         yield Emit(answer.text)
@@ -129,7 +129,7 @@ def finish(draft: Draft, inputs: PlanInput, book: SpendingBook) -> RobustAnswer:
         answer = _decided(answer, inputs)
     if rules.min_radius and not answer.abstained:
         answer = held_to_min_radius(answer, rules)
-    known, doubts = inputs.repeats(), []
+    known, doubts = inputs.model.repeats, []
     if not inputs.accept_sampling and (caveat := known.caveat):
         doubts.append(f"{caveat}; what holds of this one is in determinism")
     if links := unsupported_links(answer, sources):
@@ -149,7 +149,7 @@ def finish(draft: Draft, inputs: PlanInput, book: SpendingBook) -> RobustAnswer:
 
 def _warnings(draft: Draft, inputs: PlanInput) -> tuple[str, ...]:
     final, responses = draft.final, [] if draft.heard is None else draft.heard.responses
-    said = [*inputs.model_caveats(), *inputs.caveats]
+    said = [*inputs.model.warnings, *inputs.caveats]
     if inputs.isolates:
         said += grouping_warnings(inputs.sources, inputs.rules.by)
         heard = sum(response.skipped_reason is None for response in responses)
@@ -159,7 +159,7 @@ def _warnings(draft: Draft, inputs: PlanInput) -> tuple[str, ...]:
                 "whatever the others say; the radius is what was proved by then, and may depend on who answered first"
             )
     said += [*draft.answer.warnings, *truncation_warnings(draft.truncated or [r.truncated for r in responses])]
-    said += reply_warnings(responses, inputs.limit)
+    said += reply_warnings(responses, inputs.model.limit)
     if final is not None:
         said += [*ending_warnings(final, responses), *filter(None, [final.note])]
     return tuple(dict.fromkeys(said))

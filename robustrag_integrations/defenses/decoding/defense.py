@@ -66,9 +66,8 @@ class DecodingAggregation(Defense):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: DecodingSettings) -> Steps[Draft]:
         """Return the plan of Algorithm 2."""
-        if inputs.codec is None:
-            raise TypeError("decoding aggregation needs the model's tokens as text: give PlanInput a codec")
-        return decoding_plan(inputs, settings, inputs.codec)
+        assert isinstance(inputs.model, DecodingModel)  # noqa: S101 - `__init__` and the integrations refuse others
+        return decoding_plan(inputs, settings, inputs.model.codec)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run of Algorithm 4 on this defence's model and settings."""
