@@ -73,11 +73,7 @@ class SourceReport:
         index: the source's place (0-based), as given by `isolate`; what people read counts sources from 1.
         passage_ids: the ids of its passages, in rank order.
         origins: the origins of its passages, as their metadata spells them, without repeats.
-        status: `supports`: its answer is the one that is shown; `variant`: a longer or shorter form of it, counted
-            apart; `differs`: it answers something else; `unsure`: the same, of which the model is unsure, or an answer
-            that does not count for that reason; `abstained`; `failed` (counted as an abstention); `cut` at its limit of
-            tokens (the same, but it may have said something); a `copy` of another
-            source's text with the same reply, which counts once; or `not_asked`, or cancelled, as the others decided.
+        status: what became of its reply; `VERDICTS` has each in words.
         response: its isolated response. For decoding aggregation: the answer up to where this source would have gone
             on differently, and its own next token.
         keywords: the key of its answer, by which it is counted; for keyword aggregation its keywords, sorted.
@@ -139,11 +135,6 @@ class TrustedReport:
     def positions(self) -> tuple[int, ...]:
         """The places (0-based) of the trusted passages: the first ones."""
         return tuple(range(len(self.passage_ids)))
-
-    @property
-    def named(self) -> str:
-        """Their names in one line, not yet made printable."""
-        return ", ".join(self.origins or self.passage_ids)
 
 
 @dataclass(frozen=True)
@@ -548,7 +539,8 @@ def _trusted_in_words(report: TrustedReport, decided_by: DecidedBy | None) -> st
     }[report.status]
     if decided_by == "conversation" and report.status == "answers":
         told = f"{read}; but the conversation before the question holds words that no trusted source decided"
-    return f"{told}: {printable(report.named, 160)}" if report.passage_ids else told
+    named = ", ".join(report.origins or report.passage_ids)
+    return f"{told}: {printable(named, 160)}" if report.passage_ids else told
 
 
 def _in_lines(text: str) -> str:

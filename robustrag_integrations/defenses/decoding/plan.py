@@ -253,16 +253,14 @@ class _Told:
         self.failures = distributions.failures or self.failures
         self.moved = self.moved or distributions.moved > 0
         self.undecided += not step.decided
-        self.radius = self._radius(step, distributions, settings)
+        slack = settings.slack_units + step.error
+        self.radius = (
+            0
+            if distributions.moved
+            else step_radius(step.scores, step.choice, step.fallback, settings.eta_units, slack, self.radius)
+        )
         self.choices.append(step.choice)
         self.own.append(step.scores.argmax(axis=1).tolist())
-
-    def _radius(self, step: _Step, distributions: Distributions, settings: DecodingSettings) -> int:
-        """Return the largest r, at most that of the steps before, such that replacing r sources keeps the token."""
-        if distributions.moved:
-            return 0
-        slack = settings.slack_units + step.error
-        return step_radius(step.scores, step.choice, step.fallback, settings.eta_units, slack, self.radius)
 
 
 def _copies(sources: Sequence[Source], answering: Sequence[int]) -> dict[int, int | None]:
