@@ -26,7 +26,7 @@ from robustrag_integrations import (
     VanillaRAG,
 )
 from robustrag_integrations.certification.metrics import contains_answer
-from robustrag_integrations.corpus import BM25Index, Document, read_documents, split
+from robustrag_integrations.corpus import BM25Index, read_documents, split
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.text.prompts import Prompt
 
@@ -55,10 +55,10 @@ FORMS = (
 )
 
 
-def planted(question: str, wrong: str, count: int) -> list[Document]:
+def planted(question: str, wrong: str, count: int) -> list[Passage]:
     """So many files that strangers upload about a question: wrong claims, and orders to give the wrong answer."""
     texts = (FORMS[i % len(FORMS)].format(question=question, wrong=wrong, number=100 + i) for i in range(count))
-    return [Document(text, f"planted-{i}", f"uploads/planted-{i}.txt") for i, text in enumerate(texts)]
+    return [Passage(text, f"planted-{i}", f"uploads/planted-{i}.txt") for i, text in enumerate(texts)]
 
 
 class Shelves:
@@ -67,7 +67,7 @@ class Shelves:
     def __init__(self, trusted: Path, uploads: Path | None, found: int = FOUND) -> None:
         self._found = found
         self._handbook, self._uploads = (
-            [Document(d.text, d.id, f"{folder.name}/{d.origin}") for d in read_documents([str(folder)]).documents]
+            [Passage(d.text, d.id, f"{folder.name}/{d.origin}") for d in read_documents([str(folder)]).documents]
             if folder
             else []
             for folder in (trusted, uploads)

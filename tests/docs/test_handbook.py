@@ -7,6 +7,7 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations import CallableModel
 from robustrag_integrations.certification.metrics import holds_answer
 
 FOLDER = Path(__file__).parents[2] / "examples" / "handbook"
@@ -85,3 +86,13 @@ def test_a_follow_up_is_asked_as_the_model_rewrites_it_and_as_it_is_written_out(
     made = list(alone([row], lambda prompt: prompts.append(prompt) or " What about\nthree? "))
     assert [r["question"] for r in made] == ["What about three?", "And three?"]
     assert all(text in prompts[0] for text in ("One?", "Two.", "And that?"))
+
+
+def test_the_script_asks_about_planted_files() -> None:
+    script = runpy.run_path(str(FOLDER / "uploads.py"))
+    found = script["Shelves"](FOLDER / "documents", FOLDER / "uploads", 3).search(ROWS[0], 3)
+    assert {p.origin.partition("/")[0] for p in found["handbook"]} == {"documents"}
+    assert {p.origin for p in found["uploads"]} <= {f"uploads/planted-{n}.txt" for n in range(3)}
+    model = CallableModel(lambda prompt: "I don't know" if "planted" not in prompt else ROWS[0]["incorrect"])
+    answers = [script["asked"](ROWS[0], found, setup, model) for setup in script["SETUPS"]]
+    assert all(script["score"](answer, ROWS[0])["right"] == 0 for answer in answers)
