@@ -52,7 +52,7 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
         ({"data": [{"task": "short_answer"}]}, "data: must be a text or keys and values with 'source'"),
         ({"tasks": ["essay"]}, "tasks: 'essay' must be one of short_answer, multiple_choice"),
         ({"metric": "contain"}, "metric: 'contain' must be one of contains, exact, all, or module:function"),
-        ({"metric": "nowhere:f"}, "cannot import 'nowhere'"),
+        ({"metric": "nowhere:f"}, "cannot import 'nowhere:f'"),
         ({"metric": "math:pi"}, "must be a function of"),
     ],
 )
