@@ -13,6 +13,7 @@ from robustrag_integrations._util.errors import RobustRAGError, missing
 _LARGEST = 64 * 1024  # bytes
 _DEEPEST = 10  # nested lists and mappings
 _LONGEST_NUMBER = 40  # characters
+_PLAIN = "aliases (*name) and deep nesting are not read; write plain keys and values"
 
 
 def read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -27,24 +28,15 @@ def read_yaml(path: str | os.PathLike[str]) -> dict[str, Any]:
     except ImportError as absent:
         raise missing("a config needs pyyaml", "eval") from absent
     text = _text(path)
-    loader: Any = None
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):  # before anything is built: both cost memory or minutes
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
-                raise RobustRAGError("aliases (*name) and deep nesting are not read; write plain keys and values")
-        loader = yaml.SafeLoader(text)
-        root = loader.get_single_node()
-        _check_nodes(root)
-        found = {} if root is None else loader.construct_document(root)
+        _check(yaml.compose(text, Loader=yaml.SafeLoader))  # which builds no values
+        found = yaml.safe_load(text)
     except RobustRAGError:
         raise
+    except RecursionError:
+        raise RobustRAGError(_PLAIN) from None
     except Exception as failure:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
         raise RobustRAGError(f"not YAML: {printable(' '.join(str(failure).split()), 300)}") from failure
-    finally:
-        if loader is not None:
-            loader.dispose()
     found = {} if found is None else found
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise RobustRAGError("it must hold keys and values, such as 'method: keyword'")
@@ -71,25 +63,27 @@ def _text(path: str | os.PathLike[str]) -> str:
         raise RobustRAGError("not UTF-8 text: not a config") from failure
 
 
-def _check_nodes(root: Any) -> None:
-    """Refuse doubled and merged keys, and numbers that are not what they look like, in a document without aliases."""
-    nodes = [root]
+def _check(root: Any) -> None:
+    """Refuse aliases, deep nesting, doubled and merged keys, and numbers that are not what they look like."""
+    nodes, seen = [(root, 1)], set[int]()
     while nodes:
-        node = nodes.pop()
+        node, depth = nodes.pop()
         if node is None:
             continue
         kind = node.tag.rpartition(":")[2]
+        if id(node) in seen or (node.id != "scalar" and depth > _DEEPEST):
+            raise RobustRAGError(_PLAIN)
+        seen.add(id(node))
         if node.id == "sequence":
-            nodes += node.value
+            nodes += [(item, depth + 1) for item in node.value]
         elif node.id == "mapping":
             keys = Counter(key.value for key, _ in node.value if key.id == "scalar")
             if twice := next((key for key, count in keys.items() if count > 1), None):
                 raise RobustRAGError(f"the key {shown(twice)} is there twice; leave one out")
-            nodes += [part for pair in node.value for part in pair]
+            nodes += [(part, depth + 1) for pair in node.value for part in pair]
         elif kind == "merge":
             raise RobustRAGError("merged keys (<<) are not read; write plain keys and values")
         elif kind in ("int", "float") and (":" in node.value or len(node.value) > _LONGEST_NUMBER):
             # 190:20:30 is 685,230 in YAML 1.1, and each further part makes it sixty times as large.
-            raise RobustRAGError(
-                f"{shown(node.value)} is read as a number: write it in decimal digits, or a text in quotes"
-            )
+            said = f"{shown(node.value)} is read as a number"
+            raise RobustRAGError(f"{said}: write it in decimal digits, or a text in quotes")

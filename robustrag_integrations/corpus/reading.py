@@ -93,8 +93,8 @@ def read_documents(paths: Iterable[str], *, hidden_text: bool = False) -> Readin
         ImportError: a named file needs a library of the extra `cli`.
     """
     given = list(dict.fromkeys(paths))
-    reader = _Reader(given, hidden_text)
-    with closing(reader):
+    with closing(_Process()) as process:
+        reader = _Reader(given, hidden_text, process)
         for path in given:
             reader.add(path)
     if not any(d.text.strip() for d in reader.documents):
@@ -128,7 +128,7 @@ class _File:
 class _Reader:
     """Reads files one after the other; those that keep it busy for nothing make it less patient."""
 
-    def __init__(self, paths: list[str], hidden_text: bool) -> None:
+    def __init__(self, paths: list[str], hidden_text: bool, process: _Process) -> None:
         self.documents: list[Passage] = []
         self.skipped: list[Skipped] = []
         self.others = self.unnamed = 0  # links and files of other kinds; those of them that are counted alone
@@ -138,11 +138,7 @@ class _Reader:
         self._files: set[str] = set()
         self._bytes = 0
         self._lost = 0.0  # seconds
-        self._process = _Process()
-
-    def close(self) -> None:
-        """End the process that texts were read in."""
-        self._process.close()
+        self._process = process  # that texts are read in
 
     def add(self, path: str) -> None:
         """Read a file or folder that the user named."""

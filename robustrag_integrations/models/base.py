@@ -217,12 +217,9 @@ class DecodingSession(ABC):
 
 
 class DecodingModel(Model, ABC):
-    """A language model that gives next-token probabilities."""
+    """A language model that gives next-token probabilities; `codec` has its tokens as text."""
 
-    @property
-    @abstractmethod
-    def codec(self) -> TokenCodec:
-        """Its tokens as text."""
+    codec: TokenCodec
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
         """Run a blocking call, such as a session's, off the event loop."""

@@ -18,7 +18,7 @@ BOMB = "\n".join(
 REFUSED = [
     (BOMB, "aliases"),
     ("a: &a [*a]", "aliases"),
-    ("a: &a {b: 1}\nc: {<<: *a}", "aliases"),
+    ("a: &a {b: 1}\nc: {<<: *a}", "merged keys"),
     ("a: {<<: {b: 1}, b: 2}", "merged keys"),
     ("a: " + "[" * 11 + "]" * 11, "deep nesting"),
     ("a: " + "{a: " * 5000, "deep nesting"),

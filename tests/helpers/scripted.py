@@ -109,12 +109,8 @@ class ScriptedDecodingModel(DecodingModel):
 
     def __init__(self, distribution: Distribution) -> None:
         self._distribution = distribution
-        self._codec = LetterCodec()
+        self.codec = LetterCodec()
         self.sessions = 0
-
-    @property
-    def codec(self) -> LetterCodec:
-        return self._codec
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         self.sessions += 1

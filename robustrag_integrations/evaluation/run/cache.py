@@ -29,7 +29,6 @@ from robustrag_integrations.models.base import (
     Response,
     Role,
     TextModel,
-    TokenCodec,
     Until,
 )
 from robustrag_integrations.models.reply import Piece
@@ -181,11 +180,7 @@ class MeteredLocalModel(MeteredModel, DecodingModel):
     def __init__(self, model: Any, fingerprint: str, cache: CallCache | None) -> None:
         super().__init__(model, fingerprint, cache)
         self._decoder: DecodingModel = model
-
-    @property
-    def codec(self) -> TokenCodec:
-        """The model's codec."""
-        return self._decoder.codec
+        self.codec = self._decoder.codec
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
         """As the model does it."""

@@ -23,7 +23,6 @@ from robustrag_integrations.models.base import (
     Response,
     Role,
     TextModel,
-    TokenCodec,
     Until,
 )
 from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder, TokenizerCodec, ends_in
@@ -44,9 +43,8 @@ except ImportError as error:
 
 Result = TypeVar("Result")
 _SMALLEST_BUDGET = 16  # tokens of context below which a prompt is useless
-_LOADING = (
-    threading.RLock()
-)  # transformers replaces functions of torch while it loads; two loads at once would leave them so
+# transformers replaces functions of torch while it loads; two loads at once would leave them so
+_LOADING = threading.RLock()
 
 
 class LocalModel(TextModel, DecodingModel):
@@ -104,9 +102,9 @@ class LocalModel(TextModel, DecodingModel):
             self._lm, share=share_prefixes, keep_bytes=prefix_cache_bytes, at_once=prefill_tokens
         )
         configs = (model.config, getattr(model, "generation_config", None))
-        self._codec = TokenizerCodec(tokenizer, frozenset().union(*map(ends_in, configs)))
+        self.codec = TokenizerCodec(tokenizer, frozenset().union(*map(ends_in, configs)))
         ends = tuple(stop) if stop is not None else (() if chat else ("\n\n",))
-        self._writer = GreedyWriter(self._reader, self._codec, ends, max_new_tokens)
+        self._writer = GreedyWriter(self._reader, self.codec, ends, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
     @classmethod
@@ -172,11 +170,6 @@ class LocalModel(TextModel, DecodingModel):
         return self._encoder.warnings
 
     @property
-    def codec(self) -> TokenCodec:
-        """Its tokens as text."""
-        return self._codec
-
-    @property
     def repeats(self) -> Repeats:
         """Deterministic, as decoding is greedy, unless the isolation probe saw the numbers themselves change."""
         if self._reader.is_repeatable:
@@ -200,7 +193,8 @@ class LocalModel(TextModel, DecodingModel):
     @property
     def why_not_shared(self) -> str | None:
         """The reason why common prefixes are computed for each prompt; None if they are computed once."""
-        return self._reader.why_not_shared
+        rules = self._reader.rules()
+        return rules if isinstance(rules, str) else None
 
     def forget_prefixes(self) -> None:
         """Drop the kept prefixes, and what was measured: needed after changes to the model other than weights."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -61,34 +61,24 @@ class PrefixStore:
         with self._lock:
             self._prefixes.clear()
 
-    def find(self, tokens: Tokens, weights: Weights) -> KeyValues | None:
-        """Return the keys and values that these weights made of a prefix, if they were kept."""
+    def get(self, tokens: Tokens, weights: Weights, read: Callable[[], KeyValues]) -> KeyValues:
+        """Return what these weights make of a prefix, read if need be; kept unless the weights have changed since."""
         with self._lock:
             if (weights, tokens) in self._prefixes:
                 self._prefixes.move_to_end((weights, tokens))
-            return self._prefixes.get((weights, tokens))
-
-    def keep(self, tokens: Tokens, read: KeyValues, weights: Weights) -> None:
-        """Keep what these weights made of a prefix, unless they changed since; what was used longest ago goes."""
-        if read.nbytes > self._limit or weights != self._lm.fingerprint():
-            return
-        with self._lock:
-            self._prefixes[weights, tokens] = read
-            while self.nbytes > self._limit:
-                self._prefixes.popitem(last=False)
+                return self._prefixes[weights, tokens]
+        made = read()
+        if made.nbytes <= self._limit and weights == self._lm.fingerprint():
+            with self._lock:
+                self._prefixes[weights, tokens] = made
+                while self.nbytes > self._limit:
+                    self._prefixes.popitem(last=False)
+        return made
 
     @property
     def nbytes(self) -> int:
         """Bytes of keys and values that are kept."""
         return sum(kept.nbytes for kept in self._prefixes.values())
-
-
-@dataclass(frozen=True)
-class _Known:
-    """The prefixes that one batch has read, under the weights that it began with."""
-
-    weights: Weights
-    prefixes: dict[Tokens, KeyValues] = field(default_factory=dict)
 
 
 class PromptReader:
@@ -101,12 +91,6 @@ class PromptReader:
         self._examined: MaskRules | str | None = None if share else "switched off"
         self._repeats = ModelMemo[bool](lm)  # whether prompts that share nothing give the same numbers again
         self._lock = threading.Lock()
-
-    @property
-    def why_not_shared(self) -> str | None:
-        """The reason why prefixes are not shared; None if they are."""
-        rules = self._rules()
-        return rules if isinstance(rules, str) else None
 
     @property
     def probed(self) -> list[Isolation]:
@@ -130,7 +114,7 @@ class PromptReader:
         rules = self._checked_rules()
         if isinstance(rules, str):
             return PlainPrompt(self.lm, prompt.ids)
-        return self._single(rules, prompt, _Known(self.lm.fingerprint()), room)
+        return self._single(rules, prompt, room, self.lm.fingerprint(), {})
 
     def together(self, prompts: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, Isolation]:
         """Lay out prompts as rows of one batch, or in batches of one where no other way is exact.
@@ -149,37 +133,32 @@ class PromptReader:
             measure = partial(probe, self.lm, rules, count, columns, max(longest))
             isolation = self._probes.get((count, columns), measure)
             if isolation.exact:
-                known = _Known(self.lm.fingerprint())
-                read = {p: self._single(rules, p, known, room) for p in dict.fromkeys(prompts)}
+                weights, known = self.lm.fingerprint(), dict[Tokens, KeyValues]()
+                read = {p: self._single(rules, p, room, weights, known) for p in dict.fromkeys(prompts)}
                 rows = [read[p] for p in prompts]
                 return PromptRows(self.lm, rules, count, isolation.padded, columns, rows, tell), isolation
         return SeparateBatches([self.alone(prompt, room) for prompt in prompts]), isolation
 
-    def _single(self, rules: MaskRules, prompt: Encoded, known: _Known, room: int) -> SinglePrompt:
-        prefix = self._read_before(rules, prompt, known)
-        rest = prompt.ids[prompt.shared :]
-        return SinglePrompt(self.lm, rules, prefix, rest, room=room, at_once=self._at_once)
-
-    def _read_before(self, rules: MaskRules, prompt: Encoded, known: _Known) -> KeyValues | None:
-        """Read a prompt's prefix: the part of all questions, then that of this question."""
+    def _single(
+        self, rules: MaskRules, prompt: Encoded, room: int, weights: Weights, known: dict[Tokens, KeyValues]
+    ) -> SinglePrompt:
+        """Lay out a prompt behind its prefix: the part of all questions, then that of this one."""
         prefix: KeyValues | None = None
         for tokens in prompt.prefixes:
             ids = prompt.ids[:tokens]
-            read = known.prefixes.get(ids) or self.prefixes.find(ids, known.weights)
-            if read is None:
-                read = read_prefix(self.lm, rules, ids, prefix, self._at_once)
-                self.prefixes.keep(ids, read, known.weights)
-            prefix = known.prefixes[ids] = read
-        return prefix
+            read = partial(read_prefix, self.lm, rules, ids, prefix, self._at_once)
+            prefix = known[ids] = known.get(ids) or self.prefixes.get(ids, weights, read)
+        rest = prompt.ids[prompt.shared :]
+        return SinglePrompt(self.lm, rules, prefix, rest, room=room, at_once=self._at_once)
 
     def _checked_rules(self) -> MaskRules | str:
-        """`_rules` of a model that is about to read a prompt; one that does not read as decoders do is refused."""
-        rules = self._rules()
+        """`rules` of a model that is about to read a prompt; one that does not read as decoders do is refused."""
+        rules = self.rules()
         if isinstance(rules, str):
             self._repeats.get("steps", lambda: _check_steps(self.lm))
         return rules
 
-    def _rules(self) -> MaskRules | str:
+    def rules(self) -> MaskRules | str:
         """Return the masks with which prefixes are shared, or the reason why they are not; examined once."""
         with self._lock:
             if self._examined is None:

@@ -94,15 +94,10 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             del self._fields["stop"]  # a chat ends by itself
         self._encoder = PromptEncoder(tokenizer, chat=chats, template_options=template_options)
         self.abstentions = self._encoder.abstentions()
-        self._codec = TokenizerCodec(tokenizer, ends)
-        self.top_logprobs = min(top_logprobs, self._codec.size)
-        self.most_logprobs = self._codec.size
+        self.codec: TokenizerCodec = TokenizerCodec(tokenizer, ends)
+        self.top_logprobs = min(top_logprobs, self.codec.size)
+        self.most_logprobs = self.codec.size
         self._max_context_tokens = max_context_tokens
-
-    @property
-    def codec(self) -> TokenizerCodec:
-        """Its tokens as text."""
-        return self._codec
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -136,7 +131,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         request = {**_BY_NUMBER, **fields, "prompt": list(prompt), "max_tokens": 1, "logprobs": count}
 
         def read(body: bytes) -> TokenList:
-            return token_list(parsed(body), count, self._codec.token_of)
+            return token_list(parsed(body), count, self.codec.token_of)
 
         try:
             return await self._call(lambda: self._accepted(request, read))
