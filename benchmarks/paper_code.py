@@ -185,7 +185,7 @@ def templates() -> Mapping[str, str]:
     options = format_choices(["{A}", "{B}", "{C}", "{D}", NO_INFORMATION])
     asked = {"context": "{context_str}", "query": "{query_str}"}
     return {
-        "short_answer": short.isolated.render(**asked).text,
+        "qa": short.isolated.render(**asked).text,
         "qa-long-zero": short.no_retrieval.render(query="{query_str}").text,
         "qa-hint": short.keyword.render(keywords="{hints}", query="{query_str}").text,
         "qa-mc": choice.isolated.render(**asked, choices=options).text,

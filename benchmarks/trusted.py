@@ -65,7 +65,8 @@ def _timed(ask: Asked, clock: Callable[[], float]) -> tuple[float, float]:
 def langchain(pieces: Pieces, question: str, texts: list[str]) -> tuple[Asked, Asked]:
     """Return ours and LangChain's."""
     model, documents = _LangChainModel(pieces=pieces), [Document(text) for text in texts]
-    ours, stock = create_robust_documents_chain(model, _PROMPT), create_stuff_documents_chain(model, _PROMPT)
+    ours = create_robust_documents_chain(model, _PROMPT, when_trusted_fails="abstain")
+    stock = create_stuff_documents_chain(model, _PROMPT)
     asked = {"input": question, "context": documents}
     return lambda: ours.stream({**asked, "context": [], "trusted_context": documents}), lambda: stock.stream(asked)
 
@@ -73,7 +74,9 @@ def langchain(pieces: Pieces, question: str, texts: list[str]) -> tuple[Asked, A
 def llamaindex(pieces: Pieces, question: str, texts: list[str]) -> tuple[Asked, Asked]:
     """Return ours and LlamaIndex's."""
     model = _LlamaIndexModel(pieces=pieces)
-    ours = RobustRAGQueryEngine.from_args(_Found([]), model, trusted_retriever=_Found(texts), streaming=True)
+    ours = RobustRAGQueryEngine.from_args(
+        _Found([]), model, trusted_retriever=_Found(texts), streaming=True, when_trusted_fails="abstain"
+    )
     stock = RetrieverQueryEngine.from_args(_Found(texts), model, streaming=True)
 
     def asking(engine: Any) -> Asked:
@@ -99,7 +102,8 @@ def _generated(bench: Bench) -> Pieces:
         batch = tokenizer.apply_chat_template(
             [{"role": "user", "content": prompt}], add_generation_prompt=True, return_dict=True, return_tensors="pt"
         )
-        settings = {**batch, "do_sample": False, "max_new_tokens": _TOKENS, "streamer": streamer}
+        lengths = {"min_new_tokens": _TOKENS, "max_new_tokens": _TOKENS}  # both write as many
+        settings = {**batch, **lengths, "do_sample": False, "streamer": streamer}
         thread = threading.Thread(target=bench.network.generate, kwargs=settings)
         thread.start()
         yield from streamer
