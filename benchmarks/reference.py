@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from benchmarks.arguments import count
 from benchmarks.paper_code import COMMIT, item_of, paper_code, reader
 from robustrag_integrations import DecodingAggregation
-from robustrag_integrations.evaluation.attacks import false_statement, inject, poisoning, prompt_injection
+from robustrag_integrations.evaluation.attacks import false_statement, poisoning, prompt_injection
 from robustrag_integrations.evaluation.data.datasets import load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.models.local.model import LocalModel
@@ -108,7 +108,7 @@ def attacks(question: EvalQuestion, texts: Sequence[str], size: int) -> Iterator
                 ("injection", prompt_injection(question.question, target, repeat)),
                 ("poisoning", poisoning(lie, repeat)),
             ):
-                planted = [p.text for p in inject(list(texts), [text] * size, rank=rank)]
+                planted = [*texts[: rank - 1], *[text] * size, *texts[rank - 1 :]][: len(texts)]
                 yield f"{name} x{repeat}, {size} from rank {rank} on", planted
 
 

@@ -16,7 +16,7 @@ from robustrag_integrations.cli.options import add_model, named_model, some_text
 from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, show_json, terminal_width, working
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
-from robustrag_integrations.evaluation.attacks import inject, planted_texts
+from robustrag_integrations.evaluation.attacks import planted_texts
 from robustrag_integrations.evaluation.data import world
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.show.tables import PLAIN, Table
@@ -252,7 +252,8 @@ def demonstrate(
                 answer = defense.answer(case.question, planted, trusted=passages)
             else:
                 choices = case.choices if votes else None
-                answer = defense.answer(case.question, inject(passages, planted), choices=choices)
+                shown = [*planted, *passages][: len(passages)]
+                answer = defense.answer(case.question, shown, choices=choices)
             hijacked = _hijacked(attack, answer, clean.setdefault(name, answer))
             right = not answer.abstained and holds_answer(answer.text, case.answers[:1]) if case.answers else None
             about = (answer.text, answer.radius, answer.abstained, right, hijacked, answer.decided_by)

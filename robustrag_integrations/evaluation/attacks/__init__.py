@@ -7,7 +7,6 @@ from robustrag_integrations.evaluation.attacks.families import (
     Attack,
     Scene,
     false_statement,
-    inject,
     poisoning,
     prompt_injection,
 )
@@ -19,7 +18,6 @@ __all__ = [
     "AttackedRetrieval",
     "Scene",
     "false_statement",
-    "inject",
     "plan_attack",
     "planted_texts",
     "poisoning",

@@ -11,7 +11,7 @@ from typing import Literal
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations.evaluation.data.questions import MOST_SWAPS, EvalQuestion
-from robustrag_integrations.grouping.passages import Passage, as_passages
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.text.prompts import ABSTENTION
 
 REPEAT = 10  # the paper's number of repetitions for question answering; 3 for long answers
@@ -118,24 +118,6 @@ def false_statement(query: str, texts: Iterable[str], answer: str, target: str) 
         return f"{query.strip()} {target}."
     best = max(sentences, key=lambda s: len(asked & set(_ANY_WORD.findall(s.casefold()))))
     return best.replace(answer, target, MOST_SWAPS)
-
-
-def inject(passages: Iterable[str | Passage], planted: Sequence[str | Passage], *, rank: int = 1) -> list[Passage]:
-    """The retrieval an injection attacker causes: planted passages at a rank, as many of the last ones ejected.
-
-    The list keeps its length k (attacker: injection(k')). More planted passages than k are cut to k.
-
-    Args:
-        passages: the k passages that would have been retrieved, best first.
-        planted: the attacker's k' passages.
-        rank: the place of the first of them, 1 for the top; beyond the end means last.
-    """
-    if rank < 1:
-        raise ValueError(f"rank={rank} must be at least 1, the top of the list")
-    clean = as_passages(passages)
-    added = as_passages(planted)[: len(clean)]
-    kept = clean[: len(clean) - len(added)]
-    return [*kept[: rank - 1], *added, *kept[rank - 1 :]]
 
 
 def repeated(text: str, repeat: int) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from robustrag_integrations import Passage
-from robustrag_integrations.evaluation.attacks import false_statement, inject, poisoning, prompt_injection
+from robustrag_integrations.evaluation.attacks import false_statement, poisoning, prompt_injection
 
 
 def test_prompt_injection_is_worded_as_in_the_paper() -> None:
@@ -27,20 +24,3 @@ def test_a_false_statement_is_the_sentence_nearest_the_question_with_the_answer_
 
 def test_a_false_statement_about_an_answer_nobody_mentions_still_claims_the_target() -> None:
     assert false_statement("Who runs the mill?", ["Nothing."], "Anna Lind", "Bo Ek") == "Who runs the mill? Bo Ek."
-
-
-def ids(passages: list[Passage]) -> list[str | None]:
-    return [p.id for p in passages]
-
-
-CLEAN = [Passage(t, id=t) for t in "abcd"]
-EVIL = [Passage("x", id="x"), Passage("y", id="y")]
-
-
-@pytest.mark.parametrize(
-    ("rank", "expected"),
-    [(1, "xyab"), (2, "axyb"), (3, "abxy"), (9, "abxy")],
-    ids=["first", "middle", "last", "beyond"],
-)
-def test_planted_passages_eject_as_many_from_the_bottom(rank: int, expected: str) -> None:
-    assert ids(inject(CLEAN, EVIL, rank=rank)) == list(expected)
