@@ -101,8 +101,8 @@ def read_documents(paths: Iterable[str], *, hidden_text: bool = False) -> Readin
         reasons = [skipped.reason for skipped in reader.skipped]
         why = f" (skipped: {some_of(reasons, len(reasons), _NAMED)})" if reasons else ""
         raise CorpusError(f"no text in {', '.join(given)}; {', '.join(SUFFIXES)} are read{why}")
-    if reader.unnamed:
-        reason = f"{count_of(reader.unnamed, 'more file')} of folders: links, or of other kinds"
+    if (more := reader.others - MOST_NAMED) > 0:
+        reason = f"{count_of(more, 'more file')} of folders: links, or of other kinds"
         reader.skipped.append(Skipped(", ".join(given), reason))
     return Reading(tuple(reader.documents), tuple(reader.skipped))
 
@@ -131,7 +131,7 @@ class _Reader:
     def __init__(self, paths: list[str], hidden_text: bool, process: _Process) -> None:
         self.documents: list[Passage] = []
         self.skipped: list[Skipped] = []
-        self.others = self.unnamed = 0  # links and files of other kinds; those of them that are counted alone
+        self.others = 0  # links and files of other kinds
         absolute = map(os.path.abspath, paths)
         self._top = os.path.commonpath([p if os.path.isdir(p) else os.path.dirname(p) for p in absolute] or ["."])
         self._hidden_text = hidden_text
@@ -197,12 +197,9 @@ class _Reader:
 
     def _skip_other(self, path: str, entry: os.DirEntry[str]) -> None:
         self.others += 1
-        if self.others > MOST_NAMED:
-            self.unnamed += 1
-        elif entry.is_symlink():
-            self.skipped.append(Skipped(path, f"{_label(path)}: a link; links are not followed"))
-        else:
-            self.skipped.append(Skipped(path, f"{_label(path)}: {_unknown(path)}"))
+        if self.others <= MOST_NAMED:
+            why = "a link; links are not followed" if entry.is_symlink() else _unknown(path)
+            self.skipped.append(Skipped(path, f"{_label(path)}: {why}"))
 
     def _skip_folder(self, path: str, error: OSError | CorpusError) -> None:
         reason = error.strerror if isinstance(error, OSError) else error

@@ -205,7 +205,10 @@ class CalledModel(TextModel):
             raise
         except BaseException as error:
             failed = error
-        raise self._final_failure(failed)
+        shown = self._failure(failed)
+        if isinstance(shown, ModelError) and isinstance(failed, ModelError):
+            raise shown
+        raise ModelError(f"the final call failed: {shown_in_one_line(failed, shown)}") from shown
 
     async def _call(self, ask: Callable[[], Awaitable[Result]]) -> Result:
         timed = partial(await_within, self._limits.timeout)
@@ -232,14 +235,6 @@ class CalledModel(TextModel):
     def _failure(self, error: BaseException) -> Exception:
         """Return a failed call's exception without credentials; raise what is no failure."""
         return presentable(error, secrets_of(*self._clients))
-
-    def _final_failure(self, error: BaseException) -> ModelError:
-        shown = self._failure(error)
-        if isinstance(shown, ModelError) and isinstance(error, ModelError):
-            return shown
-        failure = ModelError(f"the final call failed: {shown_in_one_line(error, shown)}")
-        failure.__cause__ = shown
-        return failure
 
 
 class CallableModel(CalledModel):

@@ -66,7 +66,8 @@ class GreedyWriter:
         for tokens, logits in self._steps(batch):
             for row, (token, lead) in enumerate(zip(tokens, _leads(logits), strict=True)):
                 if not done[row]:
-                    logprobs[row].append(_logprob(logits[row], token))
+                    own = logits[row]  # other rows have no part in its log-probability
+                    logprobs[row].append(float(own[token] - own.logsumexp(-1)))
                     least[row] = min(least[row], lead)
                     done[row] = texts[row].take(token)
             if all(done):
@@ -121,11 +122,6 @@ def _leads(logits: torch.Tensor) -> list[float]:
     lead = (best[:, 0] - best[:, 1]) / largest.clamp(min=1)
     found: list[float] = lead.masked_fill(~largest.isfinite(), 0.0).tolist()
     return found
-
-
-def _logprob(logits: torch.Tensor, token: int) -> float:
-    """Return a token's log-probability, from the [V] logits of one row: other rows have no part in it."""
-    return float(logits[token] - logits.logsumexp(-1))
 
 
 class LocalSession(DecodingSession):
