@@ -125,7 +125,13 @@ MAIN = "<main><h1>Leave</h1><p>28 days.</p><ul><li><a href=/form>Form A</a></ul>
         "<ul class=menu><li><a href=/x>secret</a><li><a href=/y>More</a></ul>",
         "<aside><h2>secret</h2><ul><li><a href=/x>Fair</a></ul></aside>",
         "<div class=footer><a href=/x>secret</a> | <a href=/y>Terms</a></div>",
+        "<footer>&copy; 2026 secret Ltd</footer>",
+        "<div><small>Copyright 2026 <a href=/>secret</a></small></div>",
         "<div role=search><form><input><button>secret</button></form></div>",
+        "<section class=newsletter><h2>secret</h2><p>Each Thursday.</p><form><input type=email></form></section>",
+        "<div id=cookie-banner><p>We use cookies, secret.</p><button>OK</button></div>",
+        "<div class='cc-window' role=dialog>Diese Seite verwendet Cookies. secret</div>",
+        "<div id=onetrust-consent-sdk><div>secret: the storing of cookies</div></div>",
     ],
 )
 def test_what_surrounds_a_page_is_not_read(tmp_path: Path, around: str) -> None:
@@ -143,6 +149,7 @@ def test_what_surrounds_a_page_is_not_read(tmp_path: Path, around: str) -> None:
         "<footer><p>Ring <a href='tel:5550144'>shown</a></p></footer>",
         "<aside><h2>Hours</h2><table><tr><td>Mon<td>shown</table></aside>",
         "<header><h1>shown</h1><p>Closed in August.</p></header>",
+        "<div class=cookies><h2>Cookies</h2><p>Oat cookie, shown <button>Add</button></p></div>",
         "<form action=/all><h1>Hours</h1><p>shown</p></form>",
         "<div class=modal role=dialog><p>Dr. shown</p></div>",
         "<p>See the <a href=/x>shown</a> page.</p>",

@@ -7,9 +7,11 @@ decides, and rows are never dropped. A probe on the model itself tests that this
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -31,7 +33,7 @@ from robustrag_integrations.text.prompts import Prompt
 
 try:
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     from robustrag_integrations.models.local.cancellation import in_cancellable_thread
     from robustrag_integrations.models.local.decoding import GreedyWriter, LocalSession
@@ -41,10 +43,24 @@ try:
 except ImportError as error:
     raise missing("LocalModel needs torch and transformers", "local") from error
 
+_LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _SMALLEST_BUDGET = 16  # tokens of context below which a prompt is useless
+_BFLOAT16 = ("amx_bf16", "avx512_bf16", "bf16")  # of Intel, AMD and Arm
 # transformers replaces functions of torch while it loads; two loads at once would leave them so
 _LOADING = threading.RLock()
+
+
+def _on_cpu(name_or_path: str | os.PathLike[str]) -> str:
+    """Return the precision of a checkpoint's weights on this CPU."""
+    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # older versions of torch do not say
+    if not any(found.get(name) for name in _BFLOAT16):
+        return "float32"
+    with suppress(OSError, ValueError):  # loading says what is wrong
+        if AutoConfig.from_pretrained(name_or_path, trust_remote_code=False).dtype == torch.bfloat16:
+            _LOG.info("%s: weights in bfloat16, half the memory of float32, which dtype='float32' takes", name_or_path)
+            return "bfloat16"
+    return "float32"
 
 
 class LocalModel(TextModel, DecodingModel):
@@ -122,11 +138,12 @@ class LocalModel(TextModel, DecodingModel):
             name_or_path: a folder, or a name on the model hub.
             device: default `cuda` if available, otherwise `cpu`.
             dtype: `float32`, `bfloat16`, `float16`, `float64`, or `auto` for the checkpoint's own; default `auto` on an
-                accelerator, `float32` on the CPU.
+                accelerator, `float32` on the CPU. One that multiplies bfloat16 itself keeps a checkpoint in bfloat16
+                as it is, which takes half the memory, and logs that.
             settings: the constructor's keyword arguments.
         """
         place = torch.device(device if device is not None else "cuda" if torch.cuda.is_available() else "cpu")
-        precision = str(dtype or ("float32" if place.type == "cpu" else "auto")).removeprefix("torch.")
+        precision = str(dtype or (_on_cpu(name_or_path) if place.type == "cpu" else "auto")).removeprefix("torch.")
         if precision not in ("auto", "float32", "bfloat16", "float16", "float64"):
             raise ValueError(f"dtype={dtype!r:.60} must be one of auto, float32, bfloat16, float16, float64")
         try:
@@ -187,7 +204,7 @@ class LocalModel(TextModel, DecodingModel):
             **({"chat_template": options} if options else {}),
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
             "prefixes": f"not shared: {why}" if why else "shared",
-            "isolation": "every prompt in a batch of its own" if why else in_words(self._reader.probed),
+            "isolation": "every prompt in a batch of its own" if why else in_words(self._reader.probe.results),
         }
 
     @property

@@ -166,6 +166,23 @@ def test_a_checkpoint_that_lacks_weights_is_refused(tmp_path) -> None:
         LocalModel.from_pretrained(str(tmp_path))
 
 
+@pytest.mark.parametrize("stored", ["bfloat16", "float32"])
+@pytest.mark.parametrize("unit", ["amx_bf16", "avx512_bf16", "avx512_f"])
+def test_a_cpu_with_a_unit_for_bfloat16_keeps_such_a_checkpoint_as_it_is(
+    stored: str, unit: str, tmp_path, monkeypatch, caplog
+) -> None:
+    tiny_model("llama", dtype=getattr(torch, stored)).save_pretrained(tmp_path)
+    TOKENIZER.save_pretrained(tmp_path)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {unit: True})
+    caplog.set_level("INFO", "robustrag_integrations")
+    kept = stored == "bfloat16" and unit != "avx512_f"
+    model = LocalModel.from_pretrained(str(tmp_path), device="cpu")
+    assert model.numerics["dtype"] == ("bfloat16" if kept else "float32")
+    assert [record.getMessage().count("bfloat16") for record in caplog.records] == [1] * kept
+    chosen = LocalModel.from_pretrained(str(tmp_path), device="cpu", dtype="float32")
+    assert chosen.numerics["dtype"] == "float32"
+
+
 # In a process of its own: what goes wrong stays wrong for all later loads.
 LOADS = """
 import threading, time
