@@ -7,7 +7,6 @@ limit. Nothing can end such a thread before the function returns, so their numbe
 from __future__ import annotations
 
 import asyncio
-import random
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ from concurrent import futures
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from contextvars import copy_context
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.models.threads import END, PerLoop, Task, acalled, called, in_thread, started
@@ -200,8 +199,15 @@ async def retried(
                 raise
             pause = retry_after(error)
             if pause is None:
-                longest = min(_LAST_WAIT, _FIRST_WAIT * 2.0 ** min(tries - 1, 64))
-                pause = random.uniform(0, longest)
+                pause = _jitter(tries)
             elif not pause <= LONGEST_WAIT:
                 raise
         await asyncio.sleep(pause)
+
+
+def _jitter(tries: int) -> float:
+    from tenacity import RetryCallState, wait_random_exponential  # imported by the first call that fails
+
+    state = RetryCallState(cast(Any, None), None, (), {})
+    state.attempt_number = min(tries, 64)
+    return wait_random_exponential(multiplier=_FIRST_WAIT, max=_LAST_WAIT)(state)

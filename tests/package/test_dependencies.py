@@ -54,7 +54,7 @@ SAFE = {
 
 
 # These load neither models nor files nor templates, and no hole is known in any version of the last years.
-PLAIN = {"anyio", "async-timeout", "httpx", "numpy", "packaging", "scipy", "uvicorn"}
+PLAIN = {"anyio", "async-timeout", "httpx", "numpy", "packaging", "scipy", "tenacity", "uvicorn"}
 
 
 def bounds() -> list[tuple[str, Requirement]]:
@@ -98,5 +98,5 @@ def test_the_lowest_versions_are_the_ones_that_are_tested() -> None:
         if need.name in installed:
             assert floor(need) in installed[need.name], need
     left_out = {need.name for _, need in bounds()} - installed.keys()
-    assert left_out <= {"torch", "transformers", "safetensors", "async-timeout",
+    assert left_out <= {"torch", "transformers", "safetensors", "tenacity", "async-timeout",
                         "mcp", "tldextract", "sentence-transformers"}  # fmt: skip
