@@ -7,8 +7,6 @@ their tokens to themselves: front ends are shown the answer (`callbacks.as_run`)
 
 from __future__ import annotations
 
-import concurrent.futures
-import sys
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -25,7 +23,6 @@ from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import check_at_least, check_flag
-from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Response, limit_among
@@ -133,11 +130,6 @@ class LangChainModel(CalledModel):
         for piece in streamed.end():
             yield piece
 
-    def _failure(self, error: BaseException) -> Exception:
-        if steers(error):
-            raise error
-        return super()._failure(error)
-
     def _asking(self, call: Call, *, streamed: bool = False) -> tuple[Runnable[Any, Any], Any]:
         """Return the runnable to invoke, and its input.
 
@@ -200,10 +192,3 @@ class _Requesting(Runnable[PromptValue, Any]):
         async with closed_after(self.llm.astream(self.prompt.requesting(input), config, **kwargs)) as pieces:
             async for piece in pieces:
                 yield piece
-
-
-def steers(error: BaseException) -> bool:
-    """True if an exception is no failure: a cancellation, one of the audit, or a LangGraph interrupt."""
-    graph = sys.modules.get("langgraph.errors")
-    bubble = (graph.GraphBubbleUp,) if graph else ()
-    return isinstance(error, (*INTERRUPTS, concurrent.futures.CancelledError, *bubble))

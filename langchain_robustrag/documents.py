@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,43 +45,6 @@ def shelf(
     """Put trusted documents into one source, formatted as `create_stuff_documents_chain` does; none for no document."""
     passages = [_passage(document, document_prompt) for document in checked_documents(documents, "trusted documents")]
     return tuple(replace(source, separator=separator) for source in shelf_of(passages))
-
-
-class Later:
-    """Documents that are retrieved when they are needed. `documents` are those found by then, `error` what failed.
-
-    `condensed`: the trusted ones were searched for with more than the question, such as the conversation.
-    """
-
-    def __init__(
-        self, find: Callable[[], Any], afind: Callable[[], Awaitable[Any]], *, condensed: bool = False
-    ) -> None:
-        self._find, self._afind, self.condensed = find, afind, condensed
-        self.documents: list[Document] = []
-        self.error: BaseException | None = None
-
-    def __repr__(self) -> str:
-        return "documents that are retrieved where the trusted ones are silent"
-
-    def find(self) -> list[Document]:
-        """Retrieve the documents."""
-        with self._noted():
-            self.documents = checked_documents(self._find())
-        return self.documents
-
-    async def afind(self) -> list[Document]:
-        """`find` without blocking the event loop."""
-        with self._noted():
-            self.documents = checked_documents(await self._afind())
-        return self.documents
-
-    @contextmanager
-    def _noted(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            self.error = error
-            raise
 
 
 def document_places(documents: Sequence[Document], group_by: GroupBy) -> tuple[int, ...]:

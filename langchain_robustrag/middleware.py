@@ -19,7 +19,6 @@ from langchain_core.tracers.context import register_configure_hook
 
 from langchain_robustrag.audit import hosted_results
 from langchain_robustrag.callbacks import Heard, in_loop
-from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
 from langchain_robustrag.language_models import AnyModel, hosted_tools_of
 from langchain_robustrag.messages import for_prompts, mark_of, marked
@@ -33,7 +32,7 @@ from langchain_robustrag.tool import (
     told,
     unread,
 )
-from robustrag_integrations._util.errors import UndefendedError, missing
+from robustrag_integrations._util.errors import UndefendedError, missing, steers
 from robustrag_integrations.audit.hosted import hosted_result, hosted_tools
 from robustrag_integrations.text.prompts import ABSTENTION
 

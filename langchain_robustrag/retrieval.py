@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
-from langchain_robustrag.documents import Later, checked_documents
+from langchain_robustrag.documents import checked_documents
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.questions import (
     STANDALONE,
@@ -30,6 +30,7 @@ from langchain_robustrag.runnable import OneRun, RobustDocuments, child_config
 from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.audit.canaries import trusted_retrieval
+from robustrag_integrations.defenses.trust import Later
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -185,6 +186,7 @@ class _Call:
         self._later = Later(
             lambda: retriever.invoke(self._query(retriever), self._heard_by()),
             lambda: retriever.ainvoke(self._query(retriever), self._heard_by()),
+            checked_documents,
             condensed=self._first.InputType is not str and self._heard.queries != {given},
         )
         return {**asked, f"trusted_{self._name}": self._documents, self._name: self._later}
@@ -192,7 +194,7 @@ class _Call:
     @property
     def documents(self) -> Any:
         """All documents that were found, the trusted ones first."""
-        return self._documents if self._later is None else [*self._documents, *self._later.documents]
+        return self._documents if self._later is None else [*self._documents, *self._later.found]
 
     def found(self) -> dict[str, Any]:
         """Return the documents, and the question as it stands alone, if there was one."""
@@ -204,9 +206,9 @@ class _Call:
             late = self._chain.supporting_only
             if early := self._found if late else {self._name: self._documents, **self._found}:
                 yield AddableDict(early)
-        elif self._told == 1 and self._later is not None and self._later.documents:
+        elif self._told == 1 and self._later is not None and self._later.found:
             if not self._chain.supporting_only:
-                yield AddableDict({self._name: self._later.documents})
+                yield AddableDict({self._name: self._later.found})
         else:
             return
         self._told += 1

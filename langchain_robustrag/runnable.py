@@ -8,11 +8,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
@@ -51,7 +50,6 @@ from langchain_robustrag.callbacks import (
 from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
 from langchain_robustrag.documents import (
     DEFAULT_DOCUMENT_PROMPT,
-    Later,
     grouped,
     holds_documents,
     shelf,
@@ -75,6 +73,7 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Reader, RobustAnswer
 from robustrag_integrations.defenses.base import Defense, TextDefense
 from robustrag_integrations.defenses.registry import method_of
+from robustrag_integrations.defenses.trust import Later
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel, TwoModels
@@ -465,7 +464,8 @@ class RobustDocuments(OneRun[Any]):
             trusted = replace(
                 known, sources=shelf(inputs[self._trusted_name], self.document_prompt, self.document_separator)
             )
-            plan = self._defense.trusted_plan(trusted, settings, _others(documents, beside))
+            others = documents.request(beside) if isinstance(documents, Later) else Retrieve(lambda: beside(documents))
+            plan = self._defense.trusted_plan(trusted, settings, others)
         if isinstance(model, DecodingModel) and not issubclass(self._defense, TextDefense):
             return plan, DecodingPerformer(model), question
         return plan, TextPerformer(model), question
@@ -545,18 +545,6 @@ class RobustDocuments(OneRun[Any]):
             changes["keyword"] = filled(self.prompt, name, agreed_context(settings.task))
         shipped: PromptSet = settings.prompts
         return replace(shipped, phrases=None, **changes)
-
-
-def _others(documents: Any, beside: Callable[[Any], PlanInput]) -> Retrieve:
-    """Return the documents that are asked one by one; those of a retrieval chain are retrieved when they are needed."""
-    if not isinstance(documents, Later):
-        return Retrieve(lambda: beside(documents))
-
-    async def afind() -> PlanInput:
-        found = await documents.afind()
-        return await asyncio.to_thread(beside, found)
-
-    return Retrieve(lambda: beside(documents.find()), afind)
 
 
 @contextmanager

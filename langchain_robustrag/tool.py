@@ -15,15 +15,16 @@ from langchain_core.tools import StructuredTool, ToolException
 from langchain_core.tools.retriever import RetrieverInput
 
 from langchain_robustrag.callbacks import NOSTREAM, ShownMessage, in_loop
-from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import RobustOptions, create_reporting_chain
-from langchain_robustrag.documents import Later, checked_documents
+from langchain_robustrag.documents import checked_documents
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.messages import answer_message, marked
 from langchain_robustrag.questions import asking_alone, question_inputs, under_every_name
 from langchain_robustrag.retrieval import check_retriever, check_trusted
+from robustrag_integrations._util.errors import steers
 from robustrag_integrations.answers.answer import WITHHELD, RobustAnswer, as_answer
 from robustrag_integrations.audit.canaries import trusted_retrieval
+from robustrag_integrations.defenses.trust import Later
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -144,7 +145,9 @@ def create_robust_retriever_tool(
     first, marked = (retriever, nullcontext) if trusted_retriever is None else (trusted_retriever, trusted_retrieval)
 
     def later(query: str, config: RunnableConfig) -> Later:
-        return Later(lambda: retriever.invoke(query, config), lambda: retriever.ainvoke(query, config))
+        return Later(
+            lambda: retriever.invoke(query, config), lambda: retriever.ainvoke(query, config), checked_documents
+        )
 
     def inputs(query: str, documents: Any, others: Later) -> dict[str, Any]:
         found = (
@@ -161,7 +164,7 @@ def create_robust_retriever_tool(
         with _failures_told(others):
             documents = checked_documents(documents)
             answered = answering.invoke(inputs(query, documents, others), hidden(config))
-        return content_and_artifact(answered, [*documents, *others.documents])
+        return content_and_artifact(answered, [*documents, *others.found])
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         with marked():
@@ -170,7 +173,7 @@ def create_robust_retriever_tool(
         with _failures_told(others):
             documents = checked_documents(documents)
             answered = await answering.ainvoke(inputs(query, documents, others), hidden(config))
-        return content_and_artifact(answered, [*documents, *others.documents])
+        return content_and_artifact(answered, [*documents, *others.found])
 
     return RobustRetrieverTool(
         name=name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,33 +48,6 @@ def shelf_of_nodes(nodes: Sequence[NodeWithScore]) -> tuple[Source, ...]:
     """Put trusted nodes, of which a model reads what stock synthesizers show, into one source; none for no node."""
     passages = (_passage(node, trusted=True) for node in nodes)
     return shelf_of([replace(p, text=p.text.strip()) for p in passages])
-
-
-class Later:
-    """Nodes that are retrieved where the trusted ones are silent; `nodes` are those found by then."""
-
-    def __init__(self, find: Callable[[], Any], afind: Callable[[], Awaitable[Any]]) -> None:
-        self._find, self._afind = find, afind
-        self.nodes: list[NodeWithScore] = []
-
-    @classmethod
-    def of(cls, nodes: Any) -> Later:
-        """Return nodes that are there already, and not looked at before they are needed."""
-
-        async def afind() -> Any:
-            return nodes
-
-        return cls(lambda: nodes, afind)
-
-    def find(self) -> list[NodeWithScore]:
-        """Retrieve the nodes."""
-        self.nodes = list(self._find())
-        return self.nodes
-
-    async def afind(self) -> list[NodeWithScore]:
-        """`find` without blocking the event loop."""
-        self.nodes = list(await self._afind())
-        return self.nodes
 
 
 def checked_nodes(nodes: Any, name: str) -> list[NodeWithScore]:

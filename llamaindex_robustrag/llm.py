@@ -7,9 +7,7 @@ LLM's own decorators emit its events, spans and callbacks and honour its rate li
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
-from concurrent import futures
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -27,7 +25,6 @@ from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.prompts import Fitter, MessageText, as_messages, with_context
 from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations._util.checks import check_at_least, check_flag
-from robustrag_integrations._util.errors import INTERRUPTS
 from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.answers.determinism import Repeats, checked_samples
 from robustrag_integrations.models.base import Response, Role, Until, limit_among, not_asked
@@ -159,11 +156,6 @@ class LLMModel(CalledModel):
             async for piece in pieces:
                 yield Response.of("", piece, truncated=cut) if isinstance(piece, Ending) else piece
 
-    def _failure(self, error: BaseException) -> Exception:
-        if steers(error):
-            raise error
-        return super()._failure(error)
-
     def _ask(self, call: Call) -> Response:
         with asked(call.prompt.text):
             return self._read(self._begin("", call.prompt.text))
@@ -240,13 +232,6 @@ class LLMModel(CalledModel):
 def blocks_the_loop(llm: LLM, method: str) -> bool:
     """True if the LLM's asynchronous method is `CustomLLM`'s, which calls the synchronous one on the event loop."""
     return next((c for c in type(llm).__mro__ if method in c.__dict__), None) is CustomLLM
-
-
-def steers(error: BaseException) -> bool:
-    """True if an exception is no failure: a cancellation, one of the audit, or a workflow's step that waits."""
-    results = sys.modules.get("workflows.runtime.types.results")  # since workflows 2.9
-    waiting = getattr(results, "WaitingForEvent", None)
-    return isinstance(error, (*INTERRUPTS, futures.CancelledError, *([waiting] if waiting else [])))
 
 
 def _read(

@@ -22,14 +22,13 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool, ToolMetadata, ToolOutput
 from typing_extensions import Unpack
 
-from llamaindex_robustrag.grouping import Later
-from llamaindex_robustrag.llm import steers
 from llamaindex_robustrag.reports import robust_answer
 from llamaindex_robustrag.synthesizer import INSTEAD, RobustRAGSynthesizer, SynthesizerOptions
 from robustrag_integrations._util.checks import refuse_misspelt
-from robustrag_integrations._util.errors import RobustRAGError, TooFewVotesError
+from robustrag_integrations._util.errors import RobustRAGError, TooFewVotesError, steers
 from robustrag_integrations.answers.answer import WITHHELD
 from robustrag_integrations.audit.canaries import trusted_retrieval
+from robustrag_integrations.defenses.trust import Later
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import check_query
 

@@ -8,10 +8,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -43,7 +42,7 @@ from typing_extensions import Unpack
 
 from llamaindex_robustrag.audit import hosted_tools
 from llamaindex_robustrag.conversation import from_conversation, with_aside
-from llamaindex_robustrag.grouping import Later, checked_nodes, group_nodes, shelf_of_nodes, text_of
+from llamaindex_robustrag.grouping import checked_nodes, group_nodes, shelf_of_nodes, text_of
 from llamaindex_robustrag.llm import CallOptions, LLMModel
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.prompts import UserTemplate, chosen, stock_template, with_user_prompt
@@ -61,6 +60,7 @@ from robustrag_integrations._util.words import conversation_warnings
 from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_reader
 from robustrag_integrations.defenses.options import MethodName, MethodOptions
 from robustrag_integrations.defenses.registry import method_for, rules_and_settings
+from robustrag_integrations.defenses.trust import Later
 from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import RULES, VoteRules
@@ -68,7 +68,7 @@ from robustrag_integrations.models.base import TextModel, TwoModels
 from robustrag_integrations.models.caller import CallLimits
 from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import DecodingPerformer, Performer, TextPerformer, arun, astream, run, stream
-from robustrag_integrations.plans.requests import Plan, Retrieve
+from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.text.prompts import JSON_CAVEAT, Prompt, PromptSet, shows_json
 
 _log = logging.getLogger(__name__)
@@ -364,7 +364,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def _plan(
         self,
         query: str,
-        nodes: list[NodeWithScore] | Later,
+        nodes: Any,
         trusted: list[NodeWithScore] | None,
         choices: Sequence[str] | None = None,
         **others: Any,
@@ -395,10 +395,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
         method: Any = self._method.load()
         if trusted is None:
-            plan: Plan = method.whole_plan(beside(cast("list[NodeWithScore]", nodes)), settings)
+            plan: Plan = method.whole_plan(beside(nodes), settings)
         else:
             shelf = replace(known, sources=shelf_of_nodes(trusted))
-            plan = method.trusted_plan(shelf, settings, _others(cast("Later", nodes), beside))
+            plan = method.trusted_plan(shelf, settings, nodes.request(beside))
         return plan if self._aside is None else with_aside(plan, self._aside, tainted=self._is_tainted)
 
     def _performer(self) -> Performer:
@@ -474,8 +474,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         text = query.query_str if isinstance(query, QueryBundle) else query
         trusted = kwargs.pop("trusted_nodes", None)
         if isinstance(nodes, Later) or trusted is not None:
-            trusted = checked_nodes(trusted, "trusted_nodes")
-            nodes = nodes if isinstance(nodes, Later) else Later.of(nodes)
+            trusted, given = checked_nodes(trusted, "trusted_nodes"), nodes
+            nodes = nodes if isinstance(nodes, Later) else Later(lambda: given)
         plan = self._plan(text, nodes if isinstance(nodes, Later) else list(nodes), trusted, **kwargs)
         found = list(nodes) if trusted is None else trusted
         read = [text_of(each.node, trusted=trusted is not None) for each in found]
@@ -535,9 +535,9 @@ class _Synthesis:
         """
         report = self.metadata[REPORT]
         if self.later is not None:
-            for node in self.later.nodes:  # whose ids may be those of trusted ones
+            for node in self.later.found:  # whose ids may be those of trusted ones
                 self.metadata.setdefault(node.node_id, node.node.metadata)
-            self.sources += [ReportedNode.of(node, report) for node in self.later.nodes]
+            self.sources += [ReportedNode.of(node, report) for node in self.later.found]
         if from_conversation(answer):
             self.sources.clear()
             self.metadata.clear()
@@ -545,16 +545,6 @@ class _Synthesis:
         report.update(answer.to_dict())
         self.metadata[REPORT] = report
         answer_sent(answer)
-
-
-def _others(nodes: Later, beside: Callable[[Sequence[NodeWithScore]], PlanInput]) -> Retrieve:
-    """Return the nodes that are asked one by one, which are retrieved when they are needed."""
-
-    async def afind() -> PlanInput:
-        found = await nodes.afind()
-        return await asyncio.to_thread(beside, found)
-
-    return Retrieve(lambda: beside(nodes.find()), afind)
 
 
 def _llm_of(llm: LLM | TextModel | None) -> LLM:

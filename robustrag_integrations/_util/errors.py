@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
+from concurrent import futures
 from typing import Any
 
 _NAME = "robustrag-integrations"
@@ -34,6 +36,16 @@ class UndefendedError(RobustRAGError, AssertionError):
 # What is not a failure and is never made one. Any other exception is, also those of libraries in Rust, which raise
 # `PanicException`, a `BaseException`.
 INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError, UndefendedError)
+_OF_PROGRAMS = (  # modules, and what they raise to steer a program: a graph's interrupt, a workflow's step that waits
+    ("langgraph.errors", "GraphBubbleUp"),
+    ("workflows.runtime.types.results", "WaitingForEvent"),
+)
+
+
+def steers(error: BaseException) -> bool:
+    """True if an exception is no failure: an interrupt, a cancellation, one of the audit, or what steers a program."""
+    kinds = (getattr(sys.modules.get(module), name, None) for module, name in _OF_PROGRAMS)
+    return isinstance(error, (*INTERRUPTS, futures.CancelledError, *(kind for kind in kinds if kind is not None)))
 
 
 class ModelError(RobustRAGError):

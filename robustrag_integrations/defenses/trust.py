@@ -12,7 +12,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -45,6 +47,53 @@ MADE_UP = (
 _LOOKED_AT = 200_000  # characters of the passages
 _STEM = 4  # letters that two forms of a word share, as "weekly" and "weeks" do
 _UNSPACED = frozenset({"zh", "ja", "th"})
+
+
+class Later:
+    """What a framework retrieves where the trusted passages are silent.
+
+    Attributes:
+        found: what was found by then.
+        error: what failed.
+        condensed: the trusted ones were searched for with more than the question, such as the conversation.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[], Any],
+        afind: Callable[[], Awaitable[Any]] | None = None,
+        checked: Callable[[Any], list[Any]] = list,
+        *,
+        condensed: bool = False,
+    ) -> None:
+        self._find, self._afind, self._checked, self.condensed = find, afind, checked, condensed
+        self.found: list[Any] = []
+        self.error: BaseException | None = None
+
+    def request(self, beside: Callable[[list[Any]], PlanInput]) -> Retrieve:
+        """Return the request for it; `beside` says what the plan is told of what was found."""
+
+        def find() -> PlanInput:
+            with self._noted():
+                self.found = self._checked(self._find())
+            return beside(self.found)
+
+        async def afind() -> PlanInput:
+            if self._afind is None:
+                return await asyncio.to_thread(find)
+            with self._noted():
+                self.found = self._checked(await self._afind())
+            return await asyncio.to_thread(beside, self.found)
+
+        return Retrieve(find, afind)
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self.error = error
+            raise
 
 
 @dataclass(frozen=True)

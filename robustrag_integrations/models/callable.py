@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations._util.errors import INTERRUPTS, ModelError
+from robustrag_integrations._util.errors import INTERRUPTS, ModelError, steers
 from robustrag_integrations._util.redaction import presentable, redacted, secrets_of, shown_in_one_line
 from robustrag_integrations.answers.determinism import Repeats, checked_samples
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until, not_asked, tell
@@ -234,6 +234,8 @@ class CalledModel(TextModel):
 
     def _failure(self, error: BaseException) -> Exception:
         """Return a failed call's exception without credentials; raise what is no failure."""
+        if steers(error):
+            raise error
         return presentable(error, secrets_of(*self._clients))
 
 
