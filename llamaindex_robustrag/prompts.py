@@ -189,38 +189,22 @@ class Fitter:
     llm: LLM
     around: str
 
-    def parts(self, prompt: Prompt, most: int = 1) -> tuple[list[Prompt], bool]:
-        """Return the prompt with each part of its passages that fits; True if `most` parts leave out the rest.
-
-        The parts end at spaces, and the next one begins a little before, as LlamaIndex's own do.
-        """
+    def fitted(self, prompt: Prompt) -> tuple[Prompt, bool]:
+        """Return the prompt with as much of its passages as fits, from their beginning; True if some is left out."""
         if prompt.context is None:
-            return [prompt], False
-        start, end = prompt.context
-        context = prompt.text[start:end]
-        frame = PromptTemplate("{frame}", frame=prompt.text[:start] + prompt.text[end:] + self.around)
+            return prompt, False
+        text, (start, end) = prompt.text, prompt.context
+        context = text[start:end]
+        frame = PromptTemplate("{frame}", frame=text[:start] + text[end:] + self.around)
         splitter = self.helper.get_text_splitter_given_prompt(frame, llm=self.llm)
         if len(context.encode(errors="replace")) <= splitter.chunk_size:  # no token is shorter than a byte
-            return [prompt], False
-        parts: list[Prompt] = []
-        at, until = 0, 0
-        while until < len(context) and len(parts) < most:
-            fits = _longest_fitting(context[at : at + splitter.chunk_size * _LONGEST_TOKEN], splitter)
-            until = at + max(fits, 1)
-            if until < len(context) and most > 1:
-                space = max(context.rfind(each, at + fits // 2, until) for each in " \n")
-                until = space if space > at else until
-            parts.append(with_context(prompt, context[at:until]))
-            at = max(at + 1, until - int((until - at) * self.helper.chunk_overlap_ratio))
-            at = 1 + context.find(" ", at, until) or at
-        return (parts, False) if until == len(context) else (parts, True)
-
-
-def with_context(prompt: Prompt, context: str) -> Prompt:
-    """Return a prompt with another text in the place of its passages."""
-    text, (start, end) = prompt.text, prompt.context or (0, 0)
-    other = text.replaced(start, end, context) if isinstance(text, MessageText) else text[:start] + context + text[end:]
-    return replace(prompt, text=other, context=(start, start + len(context)))
+            return prompt, False
+        fits = max(_longest_fitting(context[: splitter.chunk_size * _LONGEST_TOKEN], splitter), 1)
+        if fits >= len(context):
+            return prompt, False
+        kept = context[:fits]
+        other = text.replaced(start, end, kept) if isinstance(text, MessageText) else text[:start] + kept + text[end:]
+        return replace(prompt, text=other, context=(start, start + fits)), True
 
 
 def _longest_fitting(text: str, splitter: TokenTextSplitter) -> int:

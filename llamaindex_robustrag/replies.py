@@ -28,9 +28,9 @@ from robustrag_integrations.models.reply import (
 _TRACES = ("reasoning_content", "reasoning", "thinking", "thinking_delta")
 
 
-def response_of(said: ChatResponse | CompletionResponse) -> Response:
+def response_of(said: ChatResponse | CompletionResponse, *, truncated: bool = False) -> Response:
     """Return a whole response, of chat or completion."""
-    return Response.of(text_of(said), ending_of(said))
+    return Response.of(text_of(said), ending_of(said), truncated=truncated)
 
 
 def text_of(said: ChatResponse | CompletionResponse) -> str:

@@ -37,7 +37,6 @@ class Response(Ending):
         skipped_reason: why there is neither text nor failure: the other replies were enough, so that the call was not
             made (`not_asked`), or was given up under way (`cancelled`).
         cause: the exception that the call failed with, without credentials.
-        parts: the usage of every call, if it took several: the passages did not fit one.
 
     Raises:
         TypeError: the text is neither a str nor None; otherwise as for `Ending`.
@@ -51,7 +50,6 @@ class Response(Ending):
     aloud: bool = False
     skipped_reason: SkippedReason | None = None
     cause: Exception | None = field(default=None, compare=False, repr=False)
-    parts: tuple[Usage, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

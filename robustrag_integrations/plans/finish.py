@@ -257,15 +257,13 @@ class SpendingBook:
         """Enter a request and its reply."""
         if isinstance(request, Ask):
             asked = {i: r for i, r in enumerate(reply) if r.skipped_reason != "not_asked" and r != BLANK}
-            usages = {i: r.parts or (r.usage,) for i, r in asked.items()}
-            calls = [usage for parts in usages.values() for usage in parts]
-            self.asked += len(calls)
+            self.asked += len(asked)
             self._rounds += 1
             if request.role == "isolated":
-                for source, parts in usages.items():
-                    self._sources.setdefault(source, []).extend(parts)
+                for source, response in asked.items():
+                    self._sources.setdefault(source, []).append(response.usage)
             else:
-                self._shared += calls
+                self._shared += [response.usage for response in asked.values()]
         elif not isinstance(request, Emit):
             self._rounds += 1
             if isinstance(reply, (Opening, Distributions)):

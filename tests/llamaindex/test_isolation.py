@@ -11,7 +11,7 @@ from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, VoteRules, robust_answer
+from llamaindex_robustrag import RobustRAGSynthesizer, robust_answer
 from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, AsyncFactReader, FactReader, WordEmbedding, nodes_of, truthful
 
 
@@ -21,69 +21,26 @@ def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(l
     get_response_synthesizer(llm=stock, response_mode="accumulate").synthesize(QUESTION, nodes)
     assert sum(EVIL in prompt for prompt in stock.seen) > 1
     response = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes)
-    assert 1 < sum(EVIL in prompt for prompt in llm.seen) <= sum(EVIL in prompt for prompt in stock.seen)
+    assert sum(EVIL in prompt for prompt in llm.seen) == 1
     assert str(response) == "Paris"
     report = response.metadata["robustrag"]
     assert [g["status"] for g in report["sources"]] == ["supports"] * 6 + ["differs"]
     assert report["radius"] == 2
 
 
-WINDOW = 1000
-_DAYS = [f"On day {i} the harvest went on as planned, and the weather was fair." for i in range(200)]
-
-
 @pytest.mark.parametrize("style", ["synthesize", "asynthesize"])
-@pytest.mark.parametrize("place", [0, 100, 200])
-async def test_a_document_longer_than_the_window_is_read_in_parts_and_has_one_vote(place: int, style: str) -> None:
-    stock, llm = AsyncFactReader(window=WINDOW), AsyncFactReader(window=WINDOW)
-    nodes = nodes_of([" ".join([*_DAYS[:place], TRUE, *_DAYS[place:]]), TRUE, f"{EVIL} " * 300])
-    get_response_synthesizer(stock).synthesize(QUESTION, nodes[:1])
+async def test_as_much_of_a_source_is_read_as_fits_the_window_and_the_rest_is_told(style: str) -> None:
+    llm = AsyncFactReader(window=1000)
+    nodes = nodes_of([TRUE, TRUE + " Yes.", f"{TRUE} {'The harvest went on as planned. ' * 400}"])
     given: Any = getattr(RobustRAGSynthesizer(llm), style)(QUESTION, nodes)
     answer = robust_answer(await given if style == "asynthesize" else given)
-    assert (answer.text, [g.status for g in answer.sources]) == ("Paris", ["supports", "supports", "differs"])
-    assert 1 < sum("harvest" in prompt for prompt in llm.seen) <= len(stock.seen)
-    assert not any(source.truncated for source in answer.sources)
-    assert answer.model_calls == answer.spending.calls == len(llm.seen)
-    assert not any("harvest" in prompt and "Berlin" in prompt for prompt in llm.seen)
-    read = [" ".join(d for d in _DAYS if d in prompt) for prompt in llm.seen if "harvest" in prompt]
-    assert sum(map(len, read)) > 0.9 * len(" ".join(_DAYS))
-
-
-def test_parts_that_say_different_things_are_put_together_by_one_call_about_them_alone() -> None:
-    llm = FactReader(window=WINDOW, script=None)
-    days = " ".join(_DAYS)
-    nodes = nodes_of([f"{TRUE} {days} The capital of France is Lyon.", TRUE])
-    answer = robust_answer(RobustRAGSynthesizer(llm).synthesize(QUESTION, nodes))
-    last = llm.seen[-1]
-    assert "Paris\n\nLyon" in last
-    assert "harvest" not in last
-    assert [g.status for g in answer.sources] == ["abstained", "supports"]
-    assert answer.model_calls == len(llm.seen)
-
-
-def test_a_part_that_fails_costs_its_source_and_no_other() -> None:
-    llm = FactReader(window=WINDOW, fails_on="On day 150 ")
-    nodes = nodes_of([f"{TRUE} {' '.join(_DAYS)}", TRUE, TRUE + " Yes."])
-    answer = robust_answer(RobustRAGSynthesizer(llm, calls=CallOptions(attempts=1)).synthesize(QUESTION, nodes))
-    assert [g.status for g in answer.sources] == ["failed", "supports", "supports"]
-
-
-def test_parts_are_not_waited_for_once_the_answer_is_decided() -> None:
-    llm = AsyncFactReader(window=WINDOW)
-    nodes = nodes_of([*truthful(5), f"{EVIL} {' '.join(_DAYS)}"])
-    synthesizer = RobustRAGSynthesizer(llm, votes=VoteRules(stop_when_decided=True), calls=CallOptions(num_workers=1))
-    answer = robust_answer(synthesizer.synthesize(QUESTION, nodes))
-    assert (answer.text, answer.sources[-1].status) == ("Paris", "not_asked")
-    assert answer.model_calls == len(llm.seen) < 8
-
-
-def test_no_more_parts_are_asked_than_allowed_and_the_rest_is_told(llm: FactReader) -> None:
-    calls = CallOptions(max_parts=2)
-    nodes = nodes_of([*truthful(6), f"{EVIL} " * 2000])
-    report = RobustRAGSynthesizer(llm, calls=calls).synthesize(QUESTION, nodes).metadata["robustrag"]
-    assert sum(EVIL in prompt for prompt in llm.seen) == 2
-    assert [g["truncated"] for g in report["sources"]] == [False] * 6 + [True]
-    assert any("1 of 7 sources were cut" in w for w in report["warnings"])
+    assert (answer.text, [s.status for s in answer.sources]) == ("Paris", ["supports"] * 3)
+    assert [s.truncated for s in answer.sources] == [False, False, True]
+    assert any(
+        "1 of 3 sources was cut" in warning or "1 of 3 sources were cut" in warning for warning in answer.warnings
+    )
+    assert answer.model_calls == answer.spending.calls == len(llm.seen) == 3
+    assert 2_000 < max(map(len, llm.seen)) < 6_000
 
 
 def test_trap_citation_engine_splits_a_document_which_still_has_one_vote(llm: FactReader) -> None:

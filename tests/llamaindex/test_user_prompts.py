@@ -13,7 +13,7 @@ from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, RichPro
 from llama_index.core.prompts.base import SelectorPromptTemplate
 from llama_index.core.response_synthesizers import ResponseMode, get_response_synthesizer
 
-from llamaindex_robustrag import CallOptions, RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
+from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
 from robustrag_integrations.text.prompts import REQUESTS
 from tests.llamaindex.fakes import QUESTION, AsyncFactReader, Capital, FactReader, nodes_of, truthful
 
@@ -63,11 +63,10 @@ def test_messages_are_sent_as_messages_and_the_last_of_the_users_has_the_request
 
 def test_long_passages_are_cut_within_their_message_and_before_the_request() -> None:
     llm = Chats(window=400)
-    calls = CallOptions(max_parts=2)
-    synthesizer = RobustRAGSynthesizer(llm, text_qa_template=MESSAGES, calls=calls)
+    synthesizer = RobustRAGSynthesizer(llm, text_qa_template=MESSAGES)
     response = synthesizer.synthesize(QUESTION, nodes_of([" word" * 2000]))
     assert response.metadata["robustrag"]["sources"][0]["truncated"]
-    assert len(llm.sent) == 2
+    assert len(llm.sent) == 1
     assert [role for role, _ in llm.sent[0]] == ["system", "user", "assistant", "user"]
     assert llm.sent[0][-1][1].endswith(f"word\nQ: {QUESTION}\n\n{REQUESTS['short_answer']}")
     assert len(llm.sent[0][-1][1]) < 2000
