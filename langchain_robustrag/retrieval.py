@@ -27,7 +27,6 @@ from langchain_robustrag.questions import (
     under_every_name,
 )
 from langchain_robustrag.runnable import OneRun, RobustDocuments, child_config
-from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.audit.canaries import trusted_retrieval
 from robustrag_integrations.defenses.trust import Later
@@ -55,7 +54,6 @@ class RobustRetrievalChain(OneRun[RobustResult]):
     retriever: Runnable[Any, Any] = Field(frozen=True)
     trusted_retriever: Runnable[Any, Any] | None = Field(default=None, frozen=True)
     answering: RobustDocuments = Field(frozen=True)
-    supporting_only: bool = Field(default=False, frozen=True)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={retriever.get_name()}" for name, retriever in self._retrievers.items())
@@ -98,34 +96,33 @@ class RobustRetrievalChain(OneRun[RobustResult]):
         call = _Call(self, inputs, run_manager, config)
         asked = call.asking(call.invoke_first())
         answered = self.answering.invoke(asked, child_config(config, run_manager, "answer"))
-        return {**inputs, **call.found(), **call.shown(answered)}
+        return {**inputs, **call.found(), **answered}
 
     async def _aanswer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Any:
         call = _Call(self, inputs, run_manager, config)
         asked = call.asking(await call.ainvoke_first())
         answered = await self.answering.ainvoke(asked, child_config(config, run_manager, "answer"))
-        return {**inputs, **call.found(), **call.shown(answered)}
+        return {**inputs, **call.found(), **answered}
 
     def _pieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Iterator[Any]:
         call = _Call(self, inputs, run_manager, config)
         yield AddableDict(inputs)
         asked = call.asking(call.invoke_first())
-        yield from call.new()
+        yield AddableDict(call.found())
         for piece in self.answering.stream(asked, child_config(config, run_manager, "answer")):
-            yield from call.new()
-            yield call.shown(piece)
+            yield from call.found_since()
+            yield AddableDict(piece)
 
     async def _apieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> AsyncIterator[Any]:
         call = _Call(self, inputs, run_manager, config)
         yield AddableDict(inputs)
         asked = call.asking(await call.ainvoke_first())
-        for part in call.new():
-            yield part
+        yield AddableDict(call.found())
         async with aclosing(self.answering.astream(asked, child_config(config, run_manager, "answer"))) as pieces:
             async for piece in pieces:
-                for part in call.new():
+                for part in call.found_since():
                     yield part
-                yield call.shown(piece)
+                yield AddableDict(piece)
 
 
 class _Call:
@@ -142,7 +139,7 @@ class _Call:
         self._found: dict[str, Any] = {}
         self._documents: Any = []
         self._later: Later | None = None
-        self._told = 0
+        self._told = False
 
     def invoke_first(self) -> Any:
         """Ask the retriever that is asked first."""
@@ -191,35 +188,16 @@ class _Call:
         )
         return {**asked, f"trusted_{self._name}": self._documents, self._name: self._later}
 
-    @property
-    def documents(self) -> Any:
-        """All documents that were found, the trusted ones first."""
-        return self._documents if self._later is None else [*self._documents, *self._later.found]
-
     def found(self) -> dict[str, Any]:
-        """Return the documents, and the question as it stands alone, if there was one."""
-        return {self._name: self.documents, **self._found}
+        """Return all documents, the trusted ones first, and the question as it stands alone, if there was one."""
+        later = [] if self._later is None else self._later.found
+        return {self._name: [*self._documents, *later], **self._found}
 
-    def new(self) -> Iterator[AddableDict]:
-        """Yield what was found since the last time, for a stream."""
-        if self._told == 0:
-            late = self._chain.supporting_only
-            if early := self._found if late else {self._name: self._documents, **self._found}:
-                yield AddableDict(early)
-        elif self._told == 1 and self._later is not None and self._later.found:
-            if not self._chain.supporting_only:
-                yield AddableDict({self._name: self._later.found})
-        else:
-            return
-        self._told += 1
-
-    def shown(self, answered: dict[str, Any]) -> AddableDict:
-        """Return the robust chain's output; with a report and `supporting_only`, also the documents that support it."""
-        answer: RobustAnswer | None = answered.get("robustness")
-        if answer is None or not self._chain.supporting_only:
-            return AddableDict(answered)
-        supporting = {self._name: answer.supporting(self.documents)}
-        return AddableDict({**supporting, **answered, "robustness": answer.over_supporting()})
+    def found_since(self) -> Iterator[AddableDict]:
+        """Yield the documents that were retrieved later, once, for a stream."""
+        if not self._told and self._later is not None and self._later.found:
+            self._told = True
+            yield AddableDict({self._name: self._later.found})
 
 
 def create_robust_retrieval_chain(
@@ -228,7 +206,6 @@ def create_robust_retrieval_chain(
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     trusted_retriever: Runnable[Any, Any] | None = None,
-    supporting_only: bool = False,
     **options: Unpack[RobustOptions],
 ) -> RobustRetrievalChain:
     """Create a chain that retrieves, answers robustly, and says how robustly.
@@ -243,9 +220,6 @@ def create_robust_retrieval_chain(
         trusted_retriever: finds what only people write whom you trust, in a store of its own. It is asked first, and
             what it finds is read together, as by `create_retrieval_chain`; if that holds the answer, nobody else is
             asked, and nothing that `retriever` would find changes it. Where it is silent, `retriever` is asked.
-        supporting_only: `context` has those documents alone that support the answer (`supporting_documents`), so that
-            nobody is shown what was outvoted. It then comes after the answer when streaming. `positions` in the report
-            are places in this `context`.
         options: its keyword arguments.
 
     Returns:
@@ -266,14 +240,8 @@ def create_robust_retrieval_chain(
     """
     check_retriever(retriever)
     check_trusted(trusted_retriever, retriever)
-    check_flag(supporting_only=supporting_only)
-    answering = create_reporting_chain(llm, prompt, options, ["trusted_retriever", "supporting_only"])
-    return RobustRetrievalChain(
-        retriever=retriever,
-        trusted_retriever=trusted_retriever,
-        answering=answering,
-        supporting_only=supporting_only,
-    )
+    answering = create_reporting_chain(llm, prompt, options, ["trusted_retriever"])
+    return RobustRetrievalChain(retriever=retriever, trusted_retriever=trusted_retriever, answering=answering)
 
 
 def check_trusted(trusted_retriever: object, retriever: object) -> None:

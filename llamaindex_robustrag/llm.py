@@ -37,9 +37,8 @@ class CallOptions:
     Attributes:
         num_workers: isolated calls under way at a time, over all questions that are being answered.
         timeout: seconds for one try, None for no limit; waiting for the LLM's rate limiter counts.
-        attempts: tries in all.
-        retry_on: exceptions worth another try, besides those of a server that is busy (429, or 500 and above) where
-            the LLM's client does not try again by itself.
+        attempts: tries in all, after ConnectionError and TimeoutError, and after errors of a busy server (429, or 500
+            and above) where the LLM's client does not try again by itself.
         llm_kwargs: passed on with every call, such as `{"temperature": 0.0}`.
         samples: False declares that equal prompts get equal replies, of which a server like that of an `OpenAILike`
             tells nothing: a radius then holds in every run. True: that they differ. None: as the LLM's settings say.
@@ -50,7 +49,6 @@ class CallOptions:
     num_workers: int = 8
     timeout: float | None = None
     attempts: int = 3
-    retry_on: tuple[type[Exception], ...] = TRANSIENT
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
     samples: bool | None = None
     accept_sampling: bool = False
@@ -60,7 +58,6 @@ class CallOptions:
         check_flag(accept_sampling=self.accept_sampling)
         checked_samples(self.samples)
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
-        object.__setattr__(self, "retry_on", tuple(self.retry_on))
 
 
 class LLMModel(CalledModel):
@@ -92,7 +89,7 @@ class LLMModel(CalledModel):
             astream=self._astreamed if output_cls is None and not blocks_the_loop(llm, f"astream_{kind}") else None,
             clients=(llm,),
             attempts=options.attempts,
-            worth_retrying=lambda e: isinstance(e, options.retry_on) or (not client_retries and is_busy(e)),
+            worth_retrying=lambda e: isinstance(e, TRANSIENT) or (not client_retries and is_busy(e)),
         )
         around = "\n".join(f"{m.role.value}: {m.content}" for m in conversation)
         if llm.query_wrapper_prompt is not None and not self._chats:

@@ -414,22 +414,12 @@ class RobustAnswer:
         Args:
             items: the passages, documents or nodes that the answer was made from, all of them and in the same order.
         """
-        places = self._cited_places
+        places = sorted(place for citation in self.citations for place in citation.positions)
         if places and places[-1] >= len(items):
             raise ValueError(
                 f"the answer was made from at least {places[-1] + 1} passages, got {len(items)}; give all of them"
             )
         return [items[place] for place in places]
-
-    def over_supporting(self) -> RobustAnswer:
-        """The answer of which the items that `supporting` gives are all there is: `positions` are places among them."""
-        places = {place: at for at, place in enumerate(self._cited_places)}
-        kept = (tuple(places[place] for place in source.positions if place in places) for source in self.sources)
-        return replace(self, sources=tuple(replace(g, positions=p) for g, p in zip(self.sources, kept, strict=True)))
-
-    @property
-    def _cited_places(self) -> list[int]:
-        return sorted(place for citation in self.citations for place in citation.positions)
 
     @property
     def marked_text(self) -> str:

@@ -50,19 +50,16 @@ async def test_there_is_one_tree_with_every_call_its_prompt_and_its_model(style:
     assert recorder.errors == []
 
 
-@pytest.mark.parametrize("supporting_only", [False, True])
 @pytest.mark.parametrize("style", STYLES)
-async def test_a_retrieval_chain_is_one_tree_without_private_names(
-    poisoned: ListRetriever, style: str, supporting_only: bool
-) -> None:
+async def test_a_retrieval_chain_is_one_tree_without_private_names(poisoned: ListRetriever, style: str) -> None:
     recorder = Recorder()
-    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, supporting_only=supporting_only, **FINAL)
+    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, **FINAL)
     made = getattr(rag, style)({"input": QUESTION}, {"callbacks": [recorder]})
     if style == "ainvoke":
         await made
     elif style == "stream":
         keys = [next(iter(chunk)) for chunk in made]
-        assert (keys[-1], keys.count("context")) == ("context" if supporting_only else "robustness", 1)
+        assert (keys[-1], keys.count("context")) == ("robustness", 1)
     elif style == "astream":
         [chunk async for chunk in made]
     names = {*(f"source:{i}" for i in range(6)), "robust_retrieval_chain", "robust_documents_chain", "final"}

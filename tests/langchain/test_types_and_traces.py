@@ -41,7 +41,7 @@ def test_options_are_typed_by_every_name_that_there_is_and_misspelt_ones_get_the
     makes: list[tuple[Any, str, str]] = [
         (create_robust_documents_chain, "return_robustnes", "return_robustness"),
         (create_robust_documents_chain, "min_suport", "min_support"),
-        (partial(create_robust_retrieval_chain, RETRIEVER), "suporting_only", "supporting_only"),
+        (partial(create_robust_retrieval_chain, RETRIEVER), "trusted_retriver", "trusted_retriever"),
         (create_robust_node, "anser_key", "answer_key"),
         (RobustRetrievalMiddleware, "pass_trough", "pass_through"),
         (create_robust_documents_chain, "max_concurrency", r"calls=CallOptions\(max_concurrency=...\)"),
