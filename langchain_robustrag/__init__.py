@@ -29,7 +29,7 @@ from langchain_robustrag.tool import create_robust_node, create_robust_retriever
 from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.audit.canaries import CheckedRun
+from robustrag_integrations.audit.check import CheckedRun
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.grouping.votes import VoteRules
 

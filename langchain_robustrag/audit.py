@@ -20,14 +20,14 @@ from langchain_robustrag.callbacks import REPORT_EVENT
 from langchain_robustrag.messages import MARK, mark_of
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, parts_of, records_in
+from robustrag_integrations.audit.audit import Audit, Message, On, Runs, texts_in
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.audit.hosted import hosted_in, hosted_result, hosted_tool
-from robustrag_integrations.audit.prompts import Audit, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.text.prompts import Prompt
 
 _LOG = logging.getLogger(__name__)
-_MOST_RUNS = 10_000
+_MOST_ANNOUNCED = 10_000
 FIX = (
     "answer with create_robust_documents_chain(llm, prompt) or create_robust_retrieval_chain(retriever, llm); give an "
     "agent create_robust_retriever_tool, or RobustRetrievalMiddleware"
@@ -60,10 +60,9 @@ class IsolationAudit(BaseCallbackHandler):
     """
 
     def __init__(self, on: On = "log", pass_through: Collection[str] = ()) -> None:
-        self._audit = Audit(on, FIX)
-        self._pass_through = frozenset(pass_through)
+        self._audit = Audit(on, FIX, pass_through)
         self.raise_error = on == "raise"
-        self._runs: OrderedDict[UUID, tuple[UUID | None, str]] = OrderedDict()
+        self._runs = Runs[UUID]()
         self._own: OrderedDict[UUID, Sequence[str]] = OrderedDict()
 
     @property
@@ -79,6 +78,9 @@ class IsolationAudit(BaseCallbackHandler):
         """Note the input of a step."""
         self._begin(serialized, kwargs)
         self._look_for_documents(inputs)
+        node = (kwargs.get("metadata") or {}).get("langgraph_node")
+        if node and self._audit.canaries is not None:
+            self._audit.canaries.ran(f"node {node}")
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note the output of a step."""
@@ -109,15 +111,20 @@ class IsolationAudit(BaseCallbackHandler):
         settings = kwargs.get("invocation_params") or {}
         self._begin(serialized, kwargs)
         path, component, _ = self._path(kwargs["run_id"])
-        if found := hosted_in(settings, self._pass_through):
+        passed = self._audit.pass_through
+        if found := hosted_in(settings, passed):
             self._audit.add(hosted_tool(found, path, component))
+        if (canaries := self._audit.canaries) is not None:
+            canaries.offered(name for tool in settings.get("tools") or () if (name := _name_of(tool)))
+            for name in passed.intersection(hosted_in(settings)):
+                canaries.ran(name)
         for prompt in messages:
             for message in prompt:
                 if (mark := mark_of(message)) and message.text != mark["for_prompt"]:
                     self._audit.keep_from_prompts([message.text])
-                if found := hosted_results(message, self._pass_through):
+                if found := hosted_results(message, passed):
                     self._audit.add(hosted_result(found, path, component))
-            self._audit.look_at_results(*self._results_in(prompt), path, component)
+            self._audit.look_at_results(_messages_of(prompt), path, component)
             self._look(serialized, [text for m in prompt for text in _texts_of(m)], kwargs)
 
     def on_llm_start(self, serialized: Any, prompts: list[str], **kwargs: Any) -> None:
@@ -130,7 +137,7 @@ class IsolationAudit(BaseCallbackHandler):
         path, component, _ = self._path(run_id)
         self._end(run_id)
         messages = [getattr(generation, "message", None) for row in response.generations for generation in row]
-        if found := [name for message in messages for name in hosted_results(message, self._pass_through)]:
+        if found := [name for message in messages for name in hosted_results(message, self._audit.pass_through)]:
             self._audit.add(hosted_result(found, path, component))
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
@@ -138,33 +145,18 @@ class IsolationAudit(BaseCallbackHandler):
         if name == REPORT_EVENT:
             self._audit.release(data)
 
-    def _results_in(self, prompt: Sequence[BaseMessage]) -> tuple[list[str], list[str]]:
-        """Return what tools said in earlier turns of a conversation, and in this one; ours say what they are."""
-        calls = [call for message in prompt for call in getattr(message, "tool_calls", ())]
-        names = {str(call["id"]): call["name"] for call in calls}
-        turns: tuple[list[str], list[str]] = ([], [])
-        asked = max((at for at, message in enumerate(prompt) if isinstance(message, HumanMessage)), default=-1)
-        for at, message in enumerate(prompt):
-            name = message.name or names.get(getattr(message, "tool_call_id", ""))
-            said = isinstance(message, (ToolMessage, FunctionMessage)) and not mark_of(message)
-            if said and name not in self._pass_through:
-                turns[at > asked].append(str(message.text))
-        return turns
-
     def _begin(self, serialized: Any, known: Mapping[str, Any]) -> None:
         name = known.get("name") or (serialized or {}).get("name") or (serialized or {}).get("id", ["?"])[-1]
-        self._runs[known["run_id"]] = (known.get("parent_run_id"), str(name))
-        if len(self._runs) > _MOST_RUNS:
-            self._runs.popitem(last=False)
+        self._runs.begin(known["run_id"], known.get("parent_run_id"), str(name))
 
     def expect(self, run_id: UUID, own: Sequence[str]) -> None:
         """Announce a run that will send a prompt of ours, made of these pieces."""
         self._own[run_id] = own
-        if len(self._own) > _MOST_RUNS:
+        if len(self._own) > _MOST_ANNOUNCED:
             self._own.popitem(last=False)
 
     def _end(self, run_id: UUID) -> None:
-        self._runs.pop(run_id, None)
+        self._runs.end(run_id)
         self._own.pop(run_id, None)
 
     def _look(self, serialized: Any, texts: Sequence[str], known: Mapping[str, Any]) -> None:
@@ -178,12 +170,9 @@ class IsolationAudit(BaseCallbackHandler):
 
     def _path(self, run: UUID | None) -> tuple[str, str, Sequence[str] | None]:
         """Return the runs that lead to a run, the name of the run itself, and the pieces of a prompt of ours."""
-        own: Sequence[str] | None = None
-        names: list[str] = []
-        while run is not None and (found := self._runs.get(run)) is not None and len(names) < 100:
-            own = self._own.get(run) if own is None else own
-            names.append(found[1])
-            run = found[0]
+        around = self._runs.around(run)
+        names = [name for _, name in around]
+        own = next((self._own[known] for known, _ in around if known in self._own), None)
         return " > ".join(reversed(names)), names[0] if names else "?", own
 
     def _look_for_documents(self, value: Any, tool: str | None = None) -> None:
@@ -192,7 +181,7 @@ class IsolationAudit(BaseCallbackHandler):
             if tool is not None:
                 for parsed in (value, parsed_texts(value)):
                     self.learn([*documents_in(parsed), *records_in(parsed, sourced=True)])
-                if self._audit.canaries is not None and tool not in self._pass_through and not _is_robust(value):
+                if self._audit.check is not None and tool not in self._audit.pass_through and not _is_robust(value):
                     self._audit.learn(Passage(part) for part in parts_of(value) if isinstance(part, str))
         except UnreadableError as error:
             _LOG.warning("the audit did not look for documents in a step's values: %s", error)
@@ -263,6 +252,24 @@ def _pieces_of(prompt: Prompt) -> list[str]:
         return [*pieces, *(piece for m in words.to_messages() for t in _texts_of(m) for piece in t.split(_GAP))]
     except Exception:  # a template of a kind that takes no such values: its words are looked at like any others
         return pieces
+
+
+def _messages_of(prompt: Sequence[BaseMessage]) -> list[Message]:
+    """Return the messages of a prompt as the audit takes them; results of ours say what they are."""
+    calls = [call for message in prompt for call in getattr(message, "tool_calls", ())]
+    names = {str(call["id"]): call["name"] for call in calls}
+    found = []
+    for message in prompt:
+        is_result = isinstance(message, (ToolMessage, FunctionMessage)) and not mark_of(message)
+        tool = (message.name or names.get(getattr(message, "tool_call_id", ""), "")) if is_result else None
+        found.append(Message(str(message.text), isinstance(message, HumanMessage), tool))
+    return found
+
+
+def _name_of(tool: Any) -> str | None:
+    """Return the name of a tool that the program runs, in a provider's format."""
+    inner = tool.get("function") or tool.get("toolSpec") or tool if isinstance(tool, Mapping) else {}
+    return inner.get("name") if isinstance(inner, Mapping) else getattr(tool, "name", None)
 
 
 def _texts_of(message: BaseMessage) -> Iterator[str]:

@@ -12,19 +12,17 @@ from typing import Any
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import VectorStore
 
-from langchain_robustrag.audit import FIX, IsolationAudit, listening
+from langchain_robustrag.audit import IsolationAudit, listening
 from langchain_robustrag.questions import QUESTION_KEYS, last_human_text, usual_question
 from langchain_robustrag.retrieved import UnreadableError, parts_of
 from langchain_robustrag.tool import RobustRetrieverTool
-from robustrag_integrations.audit.canaries import Canaries, CheckedRun, planted_metadata
-from robustrag_integrations.audit.checking import changed, methods_of
-from robustrag_integrations.audit.hosted import hosted_in
-from robustrag_integrations.audit.prompts import SHORTEST, Audit
+from robustrag_integrations.audit.audit import SHORTEST
+from robustrag_integrations.audit.check import Canaries, CheckedRun, changed, methods_of, planted_metadata
 from robustrag_integrations.plans.drivers import TextPerformer
 
 # What finds documents without an event, in stores and loaders.
@@ -93,34 +91,10 @@ async def aassert_defended(
     return canaries.checked(audit.findings)
 
 
-class _CheckAudit(IsolationAudit):
-    """A strict audit that looks for canaries, too, and tells what ran."""
-
-    def __init__(self, canaries: Canaries) -> None:
-        super().__init__(pass_through=canaries.pass_through)
-        self._canaries = canaries
-        self._audit = Audit("log", FIX, canaries=canaries)
-        self._audit.allow(canaries.question)  # documents may quote it
-
-    def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
-        """Note a node of a graph that runs."""
-        super().on_chain_start(serialized, inputs, **kwargs)
-        if node := (kwargs.get("metadata") or {}).get("langgraph_node"):
-            self._canaries.ran(f"node {node}")
-
-    def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
-        """Note the tools that a model may call."""
-        settings = kwargs.get("invocation_params") or {}
-        self._canaries.offered(name for tool in settings.get("tools") or () if (name := _name_of(tool)))
-        for name in self._canaries.pass_through.intersection(hosted_in(settings)):
-            self._canaries.ran(name)
-        super().on_chat_model_start(serialized, messages, **kwargs)
-
-
 @contextmanager
 def _checking(
     app: Any, question: Any, pass_through: Collection[str], stubs: Mapping[str, Any] | None
-) -> Iterator[tuple[Canaries, _CheckAudit, Any]]:
+) -> Iterator[tuple[Canaries, IsolationAudit, Any]]:
     """Plant canaries in what retrievers and tools return, and audit all prompts, while the block runs."""
     if not (isinstance(app, Runnable) or callable(app)):
         raise TypeError(f"cannot run a {type(app).__name__}; pass the chain, agent, compiled graph or function")
@@ -128,7 +102,9 @@ def _checking(
     canaries = Canaries(question if isinstance(question, str) else asked or "the question", pass_through, stubs)
     if hasattr(app, "get_graph") and type(app).__module__.startswith("langgraph"):
         canaries.offered(f"node {name}" for name in app.get_graph().nodes if not name.startswith("__"))
-    audit = _CheckAudit(canaries)
+    audit = IsolationAudit(pass_through=pass_through)
+    audit._audit.canaries = canaries
+    audit._audit.allow(canaries.question)  # documents may quote it
     planter = _Planter(canaries, audit)
     changes: list[tuple[Any, Any]] = [
         *((methods_of(base, _is_search), planter.around_search) for base in (VectorStore, BaseLoader)),
@@ -184,10 +160,9 @@ class _Planter:
             if type(tool) is RobustRetrieverTool:
                 return output
             if isinstance(output, str):
-                return f"{output}\n\n{self._canaries.order(tool.name)}"
+                return self._canaries.said(tool.name, output)
             if isinstance(output, ToolMessage) and isinstance(output.content, str):
-                content = f"{output.content}\n\n{self._canaries.order(tool.name)}"
-                return output.model_copy(update={"content": content})
+                return output.model_copy(update={"content": self._canaries.said(tool.name, output.content)})
             unseen = f"texts of fewer than {SHORTEST} characters in its results are not seen"
             self._canaries.ran(tool.name, unseen, known=_is_known(output))
             return output
@@ -213,21 +188,19 @@ class _Planter:
             documents[:] = given
 
     def _planted(self, name: str, found: Any) -> Any:
-        """Return a planted document in front of those found (or pairs of them with scores), or alone."""
-        if self._canaries.trusts(name):
-            return found
-        items = found if isinstance(found, list) else [None]
-        if not all(isinstance(item[0] if isinstance(item, tuple) and item else item, Document) for item in items):
-            self._canaries.ran(name, f"no canary could be planted in the {type(found).__name__} it returned")
-            return found
-        self._canaries.ran(name)
-        first = found[0] if found else Document("")
-        like = first[0] if isinstance(first, tuple) else first
-        order = self._canaries.order(name)
-        metadata = planted_metadata(like.metadata, order)
-        document = like.model_copy(update={"page_content": order, "metadata": metadata, "id": None})
-        planted = (document, *first[1:]) if isinstance(first, tuple) else document
-        return [planted] if self._canaries.alone else [planted, *found]
+        """Return what was retrieved, documents or pairs of them with scores, with a planted one."""
+
+        def made(first: Any, order: str) -> Any:
+            like = first[0] if isinstance(first, tuple) else first or Document("")
+            metadata = planted_metadata(like.metadata, order)
+            document = like.model_copy(update={"page_content": order, "metadata": metadata, "id": None})
+            return (document, *first[1:]) if isinstance(first, tuple) else document
+
+        return self._canaries.found(name, found, _is_document, made)
+
+
+def _is_document(item: Any) -> bool:
+    return isinstance(item[0] if isinstance(item, tuple) and item else item, Document)
 
 
 def _is_known(output: Any) -> bool:
@@ -247,9 +220,3 @@ def _input_of(app: Any, question: Any) -> Any:
         return {"messages": [HumanMessage(question)]}
     key = next((name for name in (*QUESTION_KEYS, *names) if name in names), None)
     return question if key is None else {key: question}
-
-
-def _name_of(tool: Any) -> str | None:
-    """Return the name of a tool that the program runs, in a provider's format."""
-    inner = tool.get("function") or tool.get("toolSpec") or tool if isinstance(tool, Mapping) else {}
-    return inner.get("name") if isinstance(inner, Mapping) else getattr(tool, "name", None)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
@@ -33,7 +32,8 @@ from langchain_robustrag.tool import (
     unread,
 )
 from robustrag_integrations._util.errors import UndefendedError, missing, steers
-from robustrag_integrations.audit.hosted import hosted_result, hosted_tools
+from robustrag_integrations.audit.check import having
+from robustrag_integrations.audit.hosted import hosted_result, hosted_tools, tool_names
 from robustrag_integrations.text.prompts import ABSTENTION
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     ) -> None:
         super().__init__()
         self._answering = create_reporting_chain(llm, prompt, options, ["tools", "pass_through"], read_by_model=True)
-        self._named, self._pass_through = _names("tools", tools), _names("pass_through", pass_through)
+        self._named, self._pass_through = tool_names("tools", tools), tool_names("pass_through", pass_through)
         self._unrun: OrderedDict[str, None] = OrderedDict()  # the ids of calls that no tool was run for
         if both := sorted(self._named & self._pass_through):
             raise ValueError(
@@ -137,7 +137,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         """Run the tool, then answer from what it retrieved."""
         call = _ToolCall(request)
         self._unrun.pop(call.id, None)
-        with call.hearing(call.heard):
+        with having(_HEARING, call.heard):
             result = handler(request.override(tool=call.watched))
         found = self._read(call, result)
         if not isinstance(found, list):
@@ -154,7 +154,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         """`wrap_tool_call` without blocking the event loop."""
         call = _ToolCall(request)
         self._unrun.pop(call.id, None)
-        with call.hearing(in_loop(call.heard)):
+        with having(_HEARING, in_loop(call.heard)):
             result = await handler(request.override(tool=call.watched))
         found = self._read(call, result)
         if not isinstance(found, list):
@@ -292,15 +292,6 @@ class _ToolCall:
             object.__setattr__(self.watched, "_run", noting)
             object.__setattr__(self.watched, "_arun", anoting)
 
-    @contextmanager
-    def hearing(self, handler: BaseCallbackHandler) -> Iterator[None]:
-        """Have a handler listen to the retrievers that are asked while the block runs."""
-        token = _HEARING.set(handler)
-        try:
-            yield
-        finally:
-            _HEARING.reset(token)
-
 
 def _documents(call: _ToolCall, message: ToolMessage, known: bool) -> list[Document]:
     """Return the documents to answer from. Text has no structure that counts: none is ever read out of it."""
@@ -353,12 +344,6 @@ def _unread(call: _ToolCall, result: Any, error: Exception) -> ToolMessage:
     if steers(error):
         raise error
     return _withheld(call, unread(error), result)
-
-
-def _names(argument: str, tools: Collection[str | BaseTool]) -> frozenset[str]:
-    if isinstance(tools, (str, BaseTool)):
-        raise TypeError(f"{argument}={tools!r:.60} must be a list of tools or their names; wrap it: [{tools!r:.60}]")
-    return frozenset(tool.name if isinstance(tool, BaseTool) else tool for tool in tools)
 
 
 def _question(request: ToolCallRequest) -> str:

@@ -28,7 +28,7 @@ from langchain_robustrag.questions import (
 )
 from langchain_robustrag.runnable import OneRun, RobustDocuments, child_config
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.audit.canaries import trusted_retrieval
+from robustrag_integrations.audit.check import trusted_retrieval
 from robustrag_integrations.defenses.trust import Later
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from langchain_robustrag.questions import asking_alone, question_inputs, under_e
 from langchain_robustrag.retrieval import check_retriever, check_trusted
 from robustrag_integrations._util.errors import steers
 from robustrag_integrations.answers.answer import WITHHELD, RobustAnswer, as_answer
-from robustrag_integrations.audit.canaries import trusted_retrieval
+from robustrag_integrations.audit.check import trusted_retrieval
 from robustrag_integrations.defenses.trust import Later
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robus
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations.answers.abstained import Abstained
-from robustrag_integrations.audit.canaries import CheckedRun
+from robustrag_integrations.audit.check import CheckedRun
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.grouping.votes import VoteRules
 

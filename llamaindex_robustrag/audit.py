@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -23,10 +23,10 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llamaindex_robustrag.grouping import source_of
 from llamaindex_robustrag.prompts import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
-from robustrag_integrations.audit.checking import having, methods_of
+from robustrag_integrations.audit.audit import Audit, Message, On, Runs, texts_in
+from robustrag_integrations.audit.check import having, methods_of
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.audit.hosted import hosted_in, hosted_tool
-from robustrag_integrations.audit.prompts import Audit, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 
 _MOST_SPANS = 10_000
@@ -42,15 +42,15 @@ _METHODS = {
     f"{way}{kind}" for way in ("", "a", "stream_", "astream_") for kind in ("chat", "complete", "chat_with_tools")
 }
 _FIELDS = ("built_in_tools", "built_in_tool", "additional_kwargs")  # of LlamaIndex's LLMs, with what every call sends
-_ASKED: ContextVar[str | None] = ContextVar("robustrag_asked", default=None)
+_ANNOUNCED: ContextVar[str | None] = ContextVar("robustrag_announced", default=None)
 
 
-def asked(prompt: str) -> AbstractContextManager[None]:
+def announced(prompt: str) -> AbstractContextManager[None]:
     """Mark LLM calls in this context as asking this prompt of ours, with whatever the LLM adds around it."""
-    return having(_ASKED, prompt)
+    return having(_ANNOUNCED, prompt)
 
 
-def hosted_tools(llm: LLM, call: Mapping[str, Any] | None = None) -> list[str]:
+def hosted_tools_of(llm: LLM, call: Mapping[str, Any] | None = None) -> list[str]:
     """Return the names of the tools that an LLM's provider runs, by the LLM's fields and the arguments of a call."""
     own = {field: getattr(llm, field, None) for field in _FIELDS}
     return list(dict.fromkeys([*hosted_in(own), *hosted_in(call or {})]))
@@ -76,8 +76,7 @@ class IsolationAudit:
     """
 
     def __init__(self, on: On = "log", pass_through: Collection[str] = ()) -> None:
-        self._audit = Audit(on, FIX)
-        self._pass_through = frozenset(pass_through)
+        self._audit = Audit(on, FIX, pass_through)
         self._listener = _Listener(self)
         self._composed: deque[str] = deque(maxlen=_MOST_SPANS)  # the ids of nodes that engines made of answers
 
@@ -114,28 +113,15 @@ class IsolationAudit:
         component = type(llm).__name__
         if hosted:
             self._audit.add(hosted_tool(hosted, f"{component}.{method}", component, _NO_HOSTED))
-        own = _ASKED.get()
+        own = _ANNOUNCED.get()
         pieces = None if own is None else [str(m.content or "") for m in as_messages(own, ())]
         parts = [part for value in arguments for part in (value if isinstance(value, (list, tuple)) else [value])]
         said = [p.model_dump() if isinstance(p, ChatMessage) else p for p in parts]
         shown = texts_in([p for p, given in zip(said, parts, strict=True) if isinstance(given, (str, ChatMessage))])
         path = " > ".join([*self._listener.path(), f"{component}.{method}"])
         self._audit.look(shown, path, component, pieces)
-        results = self._results_in([part for part in parts if isinstance(part, ChatMessage)])
-        self._audit.look_at_results(*results, path, component)
-
-    def _results_in(self, prompt: Sequence[ChatMessage]) -> tuple[list[str], list[str]]:
-        """Return what tools said in earlier turns of a conversation, and in this one."""
-        names: dict[object, object] = {}
-        turns: tuple[list[str], list[str]] = ([], [])
-        asked = max((at for at, message in enumerate(prompt) if message.role == MessageRole.USER), default=-1)
-        for at, message in enumerate(prompt):
-            calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
-            names |= {call.tool_call_id: call.tool_name for call in calls}
-            name = names.get(message.additional_kwargs.get("tool_call_id"))
-            if message.role in (MessageRole.TOOL, MessageRole.FUNCTION) and name not in self._pass_through:
-                turns[at > asked].append(message.content or "")
-        return turns
+        prompt = [part for part in parts if isinstance(part, ChatMessage)]
+        self._audit.look_at_results(_messages_of(prompt), path, component)
 
 
 @contextmanager
@@ -159,17 +145,12 @@ class _Listener:
 
     def __init__(self, audit: IsolationAudit) -> None:
         self._audit = audit
-        self._spans: OrderedDict[str, str | None] = OrderedDict()  # open ones, each with the one around it
+        self._runs = Runs[str]()
         self._composing: deque[str] = deque(maxlen=_MOST_SPANS)  # calls that make nodes of answers
 
     def path(self) -> list[str]:
         """Return the names of the calls around this one, outermost first."""
-        names: list[str] = []
-        span = active_span_id.get()
-        while span is not None and len(names) < 100:
-            names.append(span.rsplit("-", 5)[0])
-            span = self._spans.get(span)
-        return names[::-1]
+        return [name for _, name in self._runs.around(active_span_id.get())][::-1]
 
     def handle(self, event: Any, **kwargs: Any) -> None:
         if isinstance(event, RobustAnswerEvent):
@@ -181,9 +162,7 @@ class _Listener:
     def span_enter(
         self, id_: str, bound_args: Any, instance: Any = None, parent_id: str | None = None, **kwargs: Any
     ) -> None:
-        self._spans[id_] = parent_id
-        if len(self._spans) > _MOST_SPANS:
-            self._spans.popitem(last=False)
+        self._runs.begin(id_, parent_id, id_.rsplit("-", 5)[0])
         if isinstance(instance, (SubQuestionQueryEngine, MultiStepQueryEngine)):
             self._composing.append(id_)
         elif parent_id in self._composing and isinstance(instance, BaseSynthesizer):
@@ -191,11 +170,11 @@ class _Listener:
         self._audit.learn(_nodes_in(list(bound_args.arguments.values())))
 
     def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any) -> None:
-        self._spans.pop(id_, None)
+        self._runs.end(id_)
         self._audit.learn(_nodes_in(result))
 
     def span_drop(self, id_: str, *args: Any, **kwargs: Any) -> None:
-        self._spans.pop(id_, None)
+        self._runs.end(id_)
 
     def capture_propagation_context(self) -> dict[str, Any]:
         return {}
@@ -254,7 +233,7 @@ class _Calls:
     def _around(self, method: Any) -> Any:
         @wraps(method)
         def around(llm: LLM, *args: Any, **kwargs: Any) -> Any:
-            hosted = hosted_tools(llm, kwargs)
+            hosted = hosted_tools_of(llm, kwargs)
             for audit in self._audits:
                 audit._look([*args, *kwargs.values()], llm, method.__name__, hosted)
             return method.__get__(llm, type(llm))(*args, **kwargs)
@@ -263,6 +242,18 @@ class _Calls:
 
 
 _CALLS = _Calls()
+
+
+def _messages_of(prompt: Sequence[ChatMessage]) -> list[Message]:
+    """Return the messages of a prompt as the audit takes them."""
+    calls = [block for message in prompt for block in message.blocks if isinstance(block, ToolCallBlock)]
+    names = {call.tool_call_id: call.tool_name for call in calls}
+    found = []
+    for message in prompt:
+        is_result = message.role in (MessageRole.TOOL, MessageRole.FUNCTION)
+        tool = names.get(message.additional_kwargs.get("tool_call_id"), "") if is_result else None
+        found.append(Message(message.content or "", message.role == MessageRole.USER, tool))
+    return found
 
 
 def _root() -> Any:

@@ -26,8 +26,7 @@ from llamaindex_robustrag.llm import blocks_the_loop
 from llamaindex_robustrag.query_engine import check_names, check_parts, check_trusted, synthesizer_of
 from llamaindex_robustrag.reports import REPORT, robust_answer
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, SynthesizerOptions
-from robustrag_integrations.audit.canaries import trusted_retrieval
-from robustrag_integrations.audit.checking import having
+from robustrag_integrations.audit.check import having, trusted_retrieval
 from robustrag_integrations.defenses.trust import Later
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.text.prompts import ABSTENTION

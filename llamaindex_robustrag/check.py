@@ -21,11 +21,9 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from llama_index.core.tools import BaseTool, FunctionTool, QueryEngineTool, ToolOutput
 from llama_index.core.workflow import Workflow
 
-from llamaindex_robustrag.audit import FIX, IsolationAudit
+from llamaindex_robustrag.audit import IsolationAudit
 from llamaindex_robustrag.query_engine import RobustQueryEngineTool
-from robustrag_integrations.audit.canaries import Canaries, CheckedRun, planted_metadata
-from robustrag_integrations.audit.checking import having, methods_of
-from robustrag_integrations.audit.prompts import Audit
+from robustrag_integrations.audit.check import Canaries, CheckedRun, having, methods_of, planted_metadata
 from robustrag_integrations.plans.drivers import TextPerformer
 
 _CALLED: ContextVar[dict[str, Any]] = ContextVar("robustrag_called", default={})  # noqa: B039 - never changed
@@ -136,7 +134,7 @@ def _checking(
     if all(hasattr(agent, "tools") and getattr(agent, "tool_retriever", None) is None for agent in agents):
         canaries.check_names(canaries.stubs)  # before anything acts
     audit, planter = IsolationAudit(pass_through=pass_through), _Planter(canaries)
-    audit._audit = Audit("log", FIX, canaries)
+    audit._audit.canaries = canaries
     for text in values:  # nodes may quote the question
         audit._audit.allow(text)
     changes = [
@@ -189,7 +187,7 @@ class _Planter:
             yield ToolOutput(content=str(value), tool_name=name, raw_input={}, raw_output=value), lambda result: result
         elif isinstance(called, BaseRetriever):
             with having(_CALLED, {**open_now, kind: True}):
-                yield None, lambda nodes: self._with_canary(name, nodes)
+                yield None, lambda nodes: self._planted(name, nodes)
         else:
             retrieved: list[str] = []
             with having(_CALLED, {**open_now, kind: True, "retrieved": retrieved}):
@@ -199,26 +197,23 @@ class _Planter:
                     self._canaries.ran(name, f"failed: {type(error).__name__}")
                     raise
 
-    def _with_canary(self, name: str, nodes: Any) -> Any:
-        if not isinstance(nodes, list) or not all(isinstance(node, NodeWithScore) for node in nodes):
-            self._canaries.ran(name, f"no canary could be planted in the {type(nodes).__name__} it returned")
-            return nodes
-        if self._canaries.trusts(name):
-            return nodes
-        self._canaries.ran(name)
-        _CALLED.get().get("retrieved", []).append(name)
-        order, own = self._canaries.order(name), f"canary-{uuid.uuid4()}"
-        like = nodes[0].node if nodes else TextNode()
-        node = TextNode(
-            text=order,
-            id_=own,
-            metadata=planted_metadata(like.metadata, order),
-            relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=own)},
-            excluded_llm_metadata_keys=[*like.excluded_llm_metadata_keys],
-            excluded_embed_metadata_keys=[*like.excluded_embed_metadata_keys],
-        )
-        planted = NodeWithScore(node=node, score=nodes[0].score if nodes else None)
-        return [planted] if self._canaries.alone else [planted, *nodes]
+    def _planted(self, name: str, found: Any) -> Any:
+        """Return what was retrieved, with a planted node."""
+
+        def made(first: NodeWithScore | None, order: str) -> NodeWithScore:
+            _CALLED.get().get("retrieved", []).append(name)
+            own, like = f"canary-{uuid.uuid4()}", TextNode() if first is None else first.node
+            node = TextNode(
+                text=order,
+                id_=own,
+                metadata=planted_metadata(like.metadata, order),
+                relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=own)},
+                excluded_llm_metadata_keys=[*like.excluded_llm_metadata_keys],
+                excluded_embed_metadata_keys=[*like.excluded_embed_metadata_keys],
+            )
+            return NodeWithScore(node=node, score=None if first is None else first.score)
+
+        return self._canaries.found(name, found, lambda item: isinstance(item, NodeWithScore), made)
 
     def _said(self, tool: BaseTool, name: str, output: Any, retrieved: list[str]) -> Any:
         self._canaries.ran(name)
@@ -234,7 +229,7 @@ class _Planter:
         if output.raw_output is None or isinstance(output.raw_output, (bool, int, float, complex)):
             return output  # nothing that a model could obey
         said = output.model_copy()
-        said.content = f"{output.content}\n\n{self._canaries.order(name)}"
+        said.content = self._canaries.said(name, output.content)
         if isinstance(output.raw_output, str):
             said.raw_output = said.content
         return said

@@ -18,7 +18,7 @@ from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import ChatPromptTemplate
 
-from llamaindex_robustrag.audit import asked
+from llamaindex_robustrag.audit import announced
 from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.prompts import Fitter, MessageText, as_messages
 from llamaindex_robustrag.replies import Streamed, response_of
@@ -122,17 +122,17 @@ class LLMModel(CalledModel):
 
     def _ask(self, call: Call) -> Response:
         prompt, cut = self._fitter.fitted(call.prompt)
-        with asked(prompt.text):
+        with announced(prompt.text):
             return self._read(self._begin("", prompt.text), cut)
 
     async def _aask(self, call: Call) -> Response:
         prompt, cut = await asyncio.to_thread(self._fitter.fitted, call.prompt)
-        with asked(prompt.text):
+        with announced(prompt.text):
             return self._read(await self._begin("a", prompt.text), cut)
 
     def _streamed(self, call: Call) -> Iterator[Piece]:
         prompt, cut = self._fitter.fitted(call.prompt)
-        with asked(prompt.text):
+        with announced(prompt.text):
             parts = self._begin("stream_", prompt.text)
         streamed = Streamed()
         for part in parts:
@@ -141,7 +141,7 @@ class LLMModel(CalledModel):
 
     async def _astreamed(self, call: Call) -> AsyncIterator[Piece]:
         prompt, cut = await asyncio.to_thread(self._fitter.fitted, call.prompt)
-        with asked(prompt.text):
+        with announced(prompt.text):
             parts = await self._begin("astream_", prompt.text)
         streamed = Streamed()
         async for part in parts:

@@ -27,7 +27,7 @@ from llamaindex_robustrag.synthesizer import INSTEAD, RobustRAGSynthesizer, Synt
 from robustrag_integrations._util.checks import refuse_misspelt
 from robustrag_integrations._util.errors import RobustRAGError, TooFewVotesError, steers
 from robustrag_integrations.answers.answer import WITHHELD
-from robustrag_integrations.audit.canaries import trusted_retrieval
+from robustrag_integrations.audit.check import trusted_retrieval
 from robustrag_integrations.defenses.trust import Later
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import check_query

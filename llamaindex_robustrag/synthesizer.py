@@ -40,7 +40,7 @@ from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 from typing_extensions import Unpack
 
-from llamaindex_robustrag.audit import hosted_tools
+from llamaindex_robustrag.audit import hosted_tools_of
 from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import checked_nodes, group_nodes, shelf_of_nodes, text_of
 from llamaindex_robustrag.llm import CallOptions, LLMModel
@@ -558,7 +558,7 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
             "OpenAI(model='...'), or a function as CallableModel(function), and the class of a structured one as "
             "output_cls="
         )
-    if hosted := hosted_tools(llm):
+    if hosted := hosted_tools_of(llm):
         raise TypeError(
             f"the provider of {type(llm).__name__} runs {', '.join(hosted)}, and what that finds is not isolated; "
             "give an LLM without"

@@ -16,6 +16,13 @@ _DECLARATIONS = ("function_declarations", "functionDeclarations")  # beside whic
 _FIX = "give it a retrieving tool of your own in its place"
 
 
+def tool_names(argument: str, tools: Iterable[Any]) -> frozenset[str]:
+    """Return the names in a list of tools or names; TypeError for one alone."""
+    if isinstance(tools, str) or hasattr(tools, "name"):
+        raise TypeError(f"{argument}={tools!r:.60} must be a list of tools or their names; wrap it: [{tools!r:.60}]")
+    return frozenset(getattr(tool, "name", tool) for tool in tools)
+
+
 def hosted_tools(tools: object, pass_through: Collection[str] = ()) -> list[str]:
     """Return the names of tools, in any provider's format, that are not known to be run by the program, nor named."""
     return [name for tool in _listed(tools) if isinstance(tool, Mapping) for name in _hosted(tool, pass_through)]

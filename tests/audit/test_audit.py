@@ -12,9 +12,8 @@ import pytest
 from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations._util.errors import UndefendedError
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.audit.canaries import Canaries, planted_metadata
-from robustrag_integrations.audit.checking import replace_methods
-from robustrag_integrations.audit.prompts import SHORTEST, Audit, folded
+from robustrag_integrations.audit.audit import SHORTEST, Audit, folded
+from robustrag_integrations.audit.check import Canaries, planted_metadata, replace_methods
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.plans.drivers import TextPerformer
 
@@ -159,7 +158,8 @@ def test_a_word_that_prompts_held_before_it_was_an_answer_tells_nothing(answer: 
 
 def test_a_canary_may_stand_among_the_pieces_of_a_prompt_of_ours_alone() -> None:
     canaries = Canaries("Who signed the treaty?")
-    audit = Audit("log", "isolate", canaries)
+    audit = Audit("log", "isolate")
+    audit.canaries = canaries
     order = canaries.order("search")
     word = order.rsplit(maxsplit=1)[-1]
     assert kinds(audit, f"Read: {ALPHA}") == []
@@ -237,7 +237,7 @@ def test_every_span_of_thirty_characters_is_seen() -> None:
 
 
 def test_texts_are_forgotten_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustrag_integrations.audit.prompts.MOST_CHARACTERS", 3_500)
+    monkeypatch.setattr("robustrag_integrations.audit.audit.MOST_CHARACTERS", 3_500)
     texts = [Passage(" ".join(f"w{i}x{j}" for j in range(150)), origin=str(i)) for i in range(30)]
     audit = audit_of(*texts)
     assert len(audit._texts) <= 3

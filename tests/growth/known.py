@@ -23,8 +23,8 @@ from llamaindex_robustrag.grouping import checked_nodes
 from robustrag_integrations import CallableModel, Passage
 from robustrag_integrations._util.json_values import parsed
 from robustrag_integrations.answers.answer import as_answer
-from robustrag_integrations.audit.canaries import Canaries
-from robustrag_integrations.audit.prompts import Audit
+from robustrag_integrations.audit.audit import Audit
+from robustrag_integrations.audit.check import Canaries
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.corpus import html_text
 from robustrag_integrations.corpus.limits import FileLimits
@@ -168,7 +168,7 @@ def _langchain(matter: Any) -> list[LangChainDocument]:
 CALLS: dict[str, Callable[[Any], Callable[[], Any]]] = {
     "robustrag_integrations._util.json_values.parsed": lambda m: lambda: parsed(json.dumps([m.text])),
     "robustrag_integrations.answers.answer.as_answer": lambda m: partial(as_answer, _answer(m).to_dict()),
-    "robustrag_integrations.audit.prompts.Audit.look": _looked,
+    "robustrag_integrations.audit.audit.Audit.look": _looked,
     "robustrag_integrations.corpus.html_text.text_of": lambda m: (
         lambda: html_text.text_of(_joined(m).encode(errors="replace"), GIVEN["limits"])
     ),
@@ -218,8 +218,8 @@ LEFT_OUT: dict[str, str] = {
         _util.checks.unchecked _util.display.table _util.json_values.restored _util.plugins.load_object
         _util.settings.Setting.check _util.settings.settings_in _util.settings.check_settings
         _util.steps.closed_after _util.yaml_files.read_yaml answers.abstained.Abstained
-        answers.answer.RobustAnswer.from_dict audit.canaries.Canaries.check_names
-        audit.canaries.Canaries.checked audit.checking.replace_methods audit.prompts.Audit.release
+        answers.answer.RobustAnswer.from_dict audit.check.Canaries.check_names
+        audit.check.Canaries.checked audit.check.replace_methods audit.audit.Audit.release
         certification.findings.Question.cases certification.metrics.LLMJudge certification.metrics.metric_of
         certification.metrics.GuardedMetric corpus.documents.needed
         corpus.docx_text.check_package corpus.docx_text.text_of corpus.table_text.xlsx_of

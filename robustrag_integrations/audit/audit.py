@@ -22,8 +22,9 @@ import logging
 import re
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import UndefendedError
@@ -31,8 +32,9 @@ from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import as_answer
 from robustrag_integrations.answers.citations import listed
-from robustrag_integrations.audit.canaries import Canaries
+from robustrag_integrations.audit.check import Canaries
 from robustrag_integrations.audit.findings import Finding
+from robustrag_integrations.audit.hosted import tool_names
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.text.abstention import is_abstention
 
@@ -49,11 +51,48 @@ _PLACES = 8  # of one window within one text
 _ANSWERS = 1_000
 _PROMPTS = 20  # before an answer
 _FINDINGS = 1_000
+_MOST_RUNS = 10_000
+Run = TypeVar("Run", bound=Hashable)
 _FEWEST = 3  # characters of an answer that is looked for
 
 _UNICODE = re.compile(r"(?<!\\)\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _ESCAPED = re.compile(r"\\+[ntrfb]?")
 _SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of a prompt: whether the user's, and of a tool's result the tool ("" for one without a name)."""
+
+    text: str
+    of_user: bool = False
+    tool: str | None = None
+
+
+class Runs(Generic[Run]):
+    """The runs under way, each with its name and the one around it; the oldest ones are forgotten."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[Run, tuple[Run | None, str]] = OrderedDict()
+
+    def begin(self, run: Run, parent: Run | None, name: str) -> None:
+        """Note a run that begins."""
+        self._open[run] = (parent, name)
+        if len(self._open) > _MOST_RUNS:
+            self._open.popitem(last=False)
+
+    def end(self, run: Run) -> None:
+        """Forget a run."""
+        self._open.pop(run, None)
+
+    def around(self, run: Run | None) -> list[tuple[Run, str]]:
+        """Return a run and those around it, each with its name, innermost first."""
+        found: list[tuple[Run, str]] = []
+        while run is not None and run in self._open and len(found) < 100:
+            parent, name = self._open[run]
+            found.append((run, name))
+            run = parent
+        return found
 
 
 class Audit:
@@ -62,14 +101,18 @@ class Audit:
     Args:
         on: the reaction to a finding, besides keeping it: `"log"` a warning, or `"raise"` an `UndefendedError`.
         fix: the code to write in place of an undefended component.
+        pass_through: names of tools whose results nobody else writes, or which the provider runs.
+
+    Attributes:
         canaries: those of a check, which is strict: in prompts that are not ours, retrieved text of a single source is
-            a finding, too, and in any prompt a canary that is not isolated.
+            a finding, too, and in any prompt a canary that is not isolated. None outside of one.
     """
 
-    def __init__(self, on: On, fix: str, canaries: Canaries | None = None) -> None:
+    def __init__(self, on: On, fix: str, pass_through: Collection[str] = ()) -> None:
         if on not in ("log", "raise"):
             raise ValueError(f"on={on!r:.40} must be 'log' or 'raise'")
-        self.on, self._fix, self.canaries = on, fix, canaries
+        self.on, self._fix, self.pass_through = on, fix, tool_names("pass_through", pass_through)
+        self.canaries: Canaries | None = None
         self.findings: list[Finding] = []
         self._texts: OrderedDict[Text, str] = OrderedDict()  # with the name of each for people
         self._index: dict[str, list[tuple[Text, int]]] = {}
@@ -177,11 +220,17 @@ class Audit:
                 fix = "give documents as the isolated input alone, and none in the conversation"
             self.add(Finding("prompt", path, component, problem, fix, origins))
 
-    def look_at_results(self, earlier: Iterable[str], current: Iterable[str], path: str, component: str) -> None:
+    def look_at_results(self, messages: Sequence[Message], path: str, component: str) -> None:
         """Check what a prompt holds of earlier turns' tools, but for results that stood in a prompt of their turn."""
+        asked = max((at for at, message in enumerate(messages) if message.of_user), default=-1)
+        said = [
+            (at > asked, folded(m.text))
+            for at, m in enumerate(messages)
+            if m.tool is not None and m.tool not in self.pass_through
+        ]
         with self._lock:
-            self._results.extend(map(folded, current))
-            unseen = [text for text in map(folded, earlier) if len(text) >= SHORTEST and text not in self._results]
+            self._results.extend(text for is_new, text in said if is_new)
+            unseen = [t for is_new, t in said if not is_new and len(t) >= SHORTEST and t not in self._results]
         if unseen:
             problem = "the prompt holds what a tool said before this audit began, which may be any document's words"
             fix = "begin a new conversation; a tool whose results nobody else writes goes into pass_through="
