@@ -181,7 +181,7 @@ class IsolationAudit(BaseCallbackHandler):
             if tool is not None:
                 for parsed in (value, parsed_texts(value)):
                     self.learn([*documents_in(parsed), *records_in(parsed, sourced=True)])
-                if self._audit.check is not None and tool not in self._audit.pass_through and not _is_robust(value):
+                if self._audit.canaries is not None and tool not in self._audit.pass_through and not _is_robust(value):
                     self._audit.learn(Passage(part) for part in parts_of(value) if isinstance(part, str))
         except UnreadableError as error:
             _LOG.warning("the audit did not look for documents in a step's values: %s", error)
