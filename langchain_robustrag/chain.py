@@ -81,9 +81,8 @@ def create_robust_documents_chain(
 
     Args:
         llm: any language model Runnable, with whatever is wrapped around it (`.bind`, `.with_retry`,
-            `.with_fallbacks`, ...). For decoding aggregation a `HuggingFacePipeline`, a `ChatHuggingFace` around one,
-            or a `LocalModel`. With the other methods, too, a model of the core, such as a `LocalModel`, is asked past
-            LangChain: all sources in one batch, with limits of its own.
+            `.with_fallbacks`, ...). A model of the core, such as a `LocalModel`, is asked past LangChain: all sources
+            in one batch, with limits of its own. Decoding aggregation needs one with next-token probabilities.
         prompt: asked about every source alone; must name `context`. For consensus a sentence at its end asks each for a
             short answer; keyword aggregation asks it once more, with what was agreed on in the place of the
             documents. About trusted documents it is asked as it is, behind one sentence (`silence_request`). None for

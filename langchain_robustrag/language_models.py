@@ -190,18 +190,14 @@ def _retries_itself(runnable: Any) -> bool:
 
 
 def decoding_model(llm: Any) -> DecodingModel:
-    """Return the model that gives next-token probabilities: a `LocalModel`, or the torch model inside a pipeline."""
+    """Return a model that gives next-token probabilities; TypeError for any other."""
     if isinstance(llm, DecodingModel):
         return llm
-    for model, _ in wrapped_models(llm):
-        if is_pipeline(model):
-            from robustrag_integrations.models.local.model import LocalModel
-
-            return LocalModel(model.pipeline.model.eval(), model.pipeline.tokenizer, chat=_is_inside_chat(llm))
     names = " in ".join(dict.fromkeys(type(m).__name__ for m in (*[m for m, _ in wrapped_models(llm)], llm)))
     raise TypeError(
         f"decoding aggregation needs next-token probabilities, which {names} does not give. Use method='keyword', "
-        "which works with any model, or a HuggingFacePipeline, ChatHuggingFace or LocalModel"
+        "which works with any model, or a LocalModel: of a HuggingFacePipeline, "
+        "LocalModel(llm.pipeline.model, llm.pipeline.tokenizer)"
     )
 
 
@@ -225,13 +221,6 @@ def _answer_only(model: Any) -> Any:
 
 def _is_chat_pipeline(runnable: Any) -> bool:
     return any(cls.__name__ == "ChatHuggingFace" for cls in type(runnable).__mro__) and is_pipeline(runnable.llm)
-
-
-def _is_inside_chat(runnable: Any) -> bool:
-    """True if the first pipeline inside is part of a chat model, whose chat template goes around the prompt."""
-    if is_pipeline(runnable):
-        return False
-    return _is_chat_pipeline(runnable) or any(map(_is_inside_chat, _inside(runnable)))
 
 
 def _sampling(model: Any, arguments: Mapping[str, Any]) -> str | None:

@@ -23,7 +23,7 @@ from llamaindex_robustrag.check import aassert_defended, assert_defended
 from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.grouping import supporting_nodes
 from llamaindex_robustrag.llm import CallOptions
-from llamaindex_robustrag.local import TextModelLLM, local_model_of
+from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.query_engine import RobustQueryEngineTool, RobustRAGQueryEngine, ToolFailedError
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
@@ -53,7 +53,6 @@ __all__ = [
     "aassert_defended",
     "assert_defended",
     "audit_isolation",
-    "local_model_of",
     "robust_answer",
     "robust_answers",
     "supporting_nodes",

@@ -7,8 +7,8 @@ LLM's own decorators emit its events, spans and callbacks and honour its rate li
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.base.llms.generic_utils import messages_to_prompt as generic_messages_to_prompt
@@ -39,7 +39,6 @@ class CallOptions:
         timeout: seconds for one try, None for no limit; waiting for the LLM's rate limiter counts.
         attempts: tries in all, after ConnectionError and TimeoutError, and after errors of a busy server (429, or 500
             and above) where the LLM's client does not try again by itself.
-        llm_kwargs: passed on with every call, such as `{"temperature": 0.0}`.
         samples: False declares that equal prompts get equal replies, of which a server like that of an `OpenAILike`
             tells nothing: a radius then holds in every run. True: that they differ. None: as the LLM's settings say.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -49,7 +48,6 @@ class CallOptions:
     num_workers: int = 8
     timeout: float | None = None
     attempts: int = 3
-    llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
     samples: bool | None = None
     accept_sampling: bool = False
 
@@ -76,8 +74,7 @@ class LLMModel(CalledModel):
         output_cls: type[BaseModel] | None = None,
     ) -> None:
         self._llm, self._conversation, self._output_cls = llm, tuple(conversation), output_cls
-        self._kwargs, self._chats = dict(options.llm_kwargs), llm.metadata.is_chat_model
-        self._samples = options.samples
+        self._samples, self._chats = options.samples, llm.metadata.is_chat_model
         kind = "chat" if self._chats else "complete"
         client_retries = getattr(llm, "max_retries", 0) != 0
         super().__init__(
@@ -110,7 +107,7 @@ class LLMModel(CalledModel):
             draws = given.get("do_sample", getattr(config, "do_sample", False))
             return Repeats("samples", 'do_sample; pass generate_kwargs={"do_sample": False}') if draws else Repeats()
         extra = getattr(llm, "additional_kwargs", None) or {}
-        temperatures = (self._kwargs.get("temperature"), extra.get("temperature"), getattr(llm, "temperature", None))
+        temperatures = (extra.get("temperature"), getattr(llm, "temperature", None))
         temperature = next((value for value in temperatures if isinstance(value, (int, float))), None)
         if temperature:
             advice = "" if temperature == 1 else "; set temperature=0"  # reasoning models are fixed to 1
@@ -151,11 +148,10 @@ class LLMModel(CalledModel):
     def _begin(self, way: str, prompt: str) -> Any:
         """Call one of the LLM's methods; `way` is the beginning of its name."""
         if self._output_cls is not None:
-            predict = getattr(self._llm, f"{way}structured_predict")
-            return predict(self._output_cls, self._template(prompt), llm_kwargs=self._kwargs)
+            return getattr(self._llm, f"{way}structured_predict")(self._output_cls, self._template(prompt))
         if self._chats:
-            return getattr(self._llm, f"{way}chat")(self._messages(prompt), **self._kwargs)
-        return getattr(self._llm, f"{way}complete")(self._text(prompt), formatted=True, **self._kwargs)
+            return getattr(self._llm, f"{way}chat")(self._messages(prompt))
+        return getattr(self._llm, f"{way}complete")(self._text(prompt), formatted=True)
 
     def _read(self, said: Any, cut: bool) -> Response:
         if self._output_cls is None:

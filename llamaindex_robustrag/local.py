@@ -1,4 +1,4 @@
-"""Local transformers models: next-token probabilities from a HuggingFaceLLM, and core models as LLMs."""
+"""Models of the core as LLMs of LlamaIndex."""
 
 from __future__ import annotations
 
@@ -15,24 +15,14 @@ from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.text.prompts import Prompt
 
 
-def local_model_of(llm: LLM, **settings: Any) -> DecodingModel:
-    """Return the model and tokenizer of a `HuggingFaceLLM` as the core's `LocalModel`, which encodes with one BOS.
-
-    Args:
-        llm: a `HuggingFaceLLM` from `llama-index-llms-huggingface`, or a `TextModelLLM` over a `LocalModel`.
-        settings: the keyword arguments of `LocalModel`.
-    """
+def decoding_model(llm: LLM) -> DecodingModel:
+    """Return the model behind an LLM that gives next-token probabilities; TypeError for any other."""
     if isinstance(llm, TextModelLLM) and isinstance(llm.model, DecodingModel):
         return llm.model
-    model, tokenizer = getattr(llm, "_model", None), getattr(llm, "_tokenizer", None)
-    if model is None or tokenizer is None:
-        raise TypeError(
-            f"decoding aggregation needs next-token probabilities, which {type(llm).__name__} does not give; use a "
-            "HuggingFaceLLM or llm=LocalModel(model, tokenizer), or use method='keyword'"
-        )
-    from robustrag_integrations.models.local.model import LocalModel
-
-    return LocalModel(model, tokenizer, **{"name": llm.metadata.model_name, **settings})
+    raise TypeError(
+        f"decoding aggregation needs next-token probabilities, which {type(llm).__name__} does not give. Use "
+        "method='keyword', which works with any model, or llm=LocalModel(model, tokenizer)"
+    )
 
 
 class TextModelLLM(CustomLLM):

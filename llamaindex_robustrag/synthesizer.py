@@ -44,7 +44,7 @@ from llamaindex_robustrag.audit import hosted_tools_of
 from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import checked_nodes, group_nodes, shelf_of_nodes, text_of
 from llamaindex_robustrag.llm import CallOptions, LLMModel
-from llamaindex_robustrag.local import TextModelLLM, local_model_of
+from llamaindex_robustrag.local import TextModelLLM, decoding_model
 from llamaindex_robustrag.prompts import UserTemplate, chosen, stock_template, with_user_prompt
 from llamaindex_robustrag.reports import (
     PENDING,
@@ -205,7 +205,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         if text_qa_template is not None:
             self._update_prompts({_QA: text_qa_template})
         self._check_end()
-        self._local = local_model_of(self._llm) if self._method.needs_probabilities else None
+        self._local = decoding_model(self._llm) if self._method.needs_probabilities else None
         self._converse(())
         doubt = "" if self._calls.accept_sampling else self._model.repeats.caveat
         for warning in filter(None, (*self._model.warnings, *self._caveats(), doubt)):

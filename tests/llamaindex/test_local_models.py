@@ -1,4 +1,4 @@
-"""Local transformers models: decoding aggregation out of a HuggingFaceLLM, one BOS, and what is warned of."""
+"""Local transformers models: decoding aggregation, one BOS, and what is warned of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytest.importorskip("llama_index.llms.huggingface", reason="llama-index-llms-hug
 
 from llama_index.llms.huggingface import HuggingFaceLLM
 
-from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, TextModelLLM
 from robustrag_integrations import LocalModel
 from robustrag_integrations.text.prompts import prompts_for
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
@@ -50,9 +50,10 @@ def reader(loaded: tuple[Any, Any]) -> HuggingFaceLLM:
 def test_decoding_cannot_be_structured_and_leaves_the_system_prompt_out_with_a_warning(loaded: tuple[Any, Any]) -> None:
     from llama_index.core.bridge.pydantic import BaseModel
 
+    model = LocalModel(*loaded, max_new_tokens=16)
     with pytest.raises(ValueError, match="output_cls and final_llm are for a final call"):
-        RobustRAGSynthesizer(llm=huggingface(*loaded), method="decoding", output_cls=BaseModel)
-    talkative = huggingface(*loaded, system_prompt="Be brief.")
+        RobustRAGSynthesizer(llm=model, method="decoding", output_cls=BaseModel)
+    talkative = TextModelLLM(model, system_prompt="Be brief.")
     response = RobustRAGSynthesizer(llm=talkative, method="decoding").synthesize(ASKED, nodes_of(TEXTS))
     assert "does not read the system_prompt" in response.metadata["robustrag"]["warnings"][0]
 
@@ -74,7 +75,8 @@ def test_trap_huggingface_writes_two_bos_and_the_local_model_one(chat: bool) -> 
     synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=1))
     synthesizer.synthesize(ASKED, nodes_of(TEXTS[:2]))
     assert {ids.count(tokenizer.bos_token_id) for ids in read} == {2 if chat else 1}
-    decoding = RobustRAGSynthesizer(llm=llm, method="decoding", max_new_tokens=1)
+    model = LocalModel(llm._model, tokenizer, chat=chat, max_new_tokens=1)
+    decoding = RobustRAGSynthesizer(llm=model, method="decoding", max_new_tokens=1)
     decoding.synthesize(ASKED, nodes_of(TEXTS[:2]))  # the first time the model is probed as well
     read.clear()
     decoding.synthesize(ASKED, nodes_of(TEXTS[:2]))
