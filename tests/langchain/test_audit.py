@@ -105,7 +105,7 @@ def test_nothing_is_kept_of_runs_that_ended_and_traces_stay_the_same() -> None:
     robust.invoke(ASKED, {"callbacks": [recorder]})
     with audit_isolation() as audit:
         robust.invoke(ASKED, {"callbacks": [audited]})
-    assert not audit._runs
+    assert not audit._runs._open
     assert not audit._own
     shape = [sorted((str(r["name"]), tuple(x.ancestors(r))) for r in x.runs.values()) for x in (recorder, audited)]
     assert shape[0] == shape[1]
