@@ -116,7 +116,6 @@ class LLMModel(CalledModel):
             return Repeats("samples", "no temperature is set, and most servers then sample")
         return Repeats()
 
-
     def _ask(self, call: Call) -> Response:
         prompt, cut = self._fitter.fitted(call.prompt)
         with announced(prompt.text):
