@@ -21,7 +21,6 @@ from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.chain import RobustOptions, create_robust_documents_chain
 from langchain_robustrag.check import aassert_defended, assert_defended
 from langchain_robustrag.diverse import DiverseRetriever
-from langchain_robustrag.documents import supporting_documents
 from langchain_robustrag.messages import for_prompts, history_message
 from langchain_robustrag.retrieval import RobustResult, RobustRetrievalChain, create_robust_retrieval_chain
 from langchain_robustrag.runnable import RobustDocuments
@@ -57,7 +56,6 @@ __all__ = [
     "create_robust_retriever_tool",
     "for_prompts",
     "history_message",
-    "supporting_documents",
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until the program says where records go

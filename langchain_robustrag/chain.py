@@ -7,14 +7,14 @@ from dataclasses import fields, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.language_models import BaseChatModel, LanguageModelLike
+from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser, StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import RunnableConfig
 
 from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT
-from langchain_robustrag.language_models import AnyModel, as_runnable, decoding_model, wrapped_models
+from langchain_robustrag.language_models import AnyModel, as_runnable, decoding_model
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
@@ -144,9 +144,7 @@ def create_robust_documents_chain(
     besides = {"choices": choices, "keyword_prompt": keyword_prompt, "output_schema": output_schema}
     given = [name for name, value in besides.items() if value is not None]
     names = [*settings, *(name for name in options if name not in RULES), *given]
-    entry.check_names(
-        names, ["task", *sorted(entry.further & besides.keys())], near=_ARGUMENTS, instead=_elsewhere(llm)
-    )
+    entry.check_names(names, ["task", *sorted(entry.further & besides.keys())], near=_ARGUMENTS, instead=_ELSEWHERE)
     checked: Any = entry.load().settings_of(**settings)
     if output_schema is not None:
         if checked.task == "list" or output_parser is not None:
@@ -208,23 +206,15 @@ _ARGUMENTS = tuple(
 
 
 _OF_RETRIEVERS = "set it on the retriever: as_retriever(search_kwargs={'k': 10})"
-_OF_OTHER_CHAINS = {
-    "k": _OF_RETRIEVERS,
-    "search_kwargs": _OF_RETRIEVERS,
+_OF_MODELS = "set it on the model"
+_ELSEWHERE = {  # what to write for arguments that are others' of LangChain
+    **dict.fromkeys(("k", "search_kwargs"), _OF_RETRIEVERS),
+    **dict.fromkeys(("temperature", "model", "stop"), _OF_MODELS),
     "chain_type": "there is one way: each source is asked by itself",
     "return_source_documents": "leave it out, a retrieval chain gives them as 'context'",
+    **dict.fromkeys(RunnableConfig.__annotations__, "it goes into the config: chain.invoke(inputs, config={...})"),
+    **{field.name: f"write calls=CallOptions({field.name}=...)" for field in fields(CallOptions)},
 }
-
-
-def _elsewhere(llm: Any) -> dict[str, str]:
-    """Return what to write for arguments that are others' of LangChain: the model's fields, the config and calls."""
-    found = dict(_OF_OTHER_CHAINS)
-    for model, _ in wrapped_models(llm):
-        for name in getattr(type(model), "model_fields", {}).keys() - BaseChatModel.model_fields.keys():
-            found[name] = f"it belongs to the model: {type(model).__name__}({name}=...)"
-    for name in RunnableConfig.__annotations__:
-        found[name] = f"it goes into the config: chain.invoke(inputs, config={{{name!r}: ...}})"
-    return {**found, **{field.name: f"write calls=CallOptions({field.name}=...)" for field in fields(CallOptions)}}
 
 
 def create_reporting_chain(

@@ -11,7 +11,6 @@ from langchain_core.messages import BaseMessage
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
 from langchain_robustrag.retrieved import UnreadableError, documents_in
-from robustrag_integrations.answers.answer import as_answer
 from robustrag_integrations.defenses.base import shelf_of
 from robustrag_integrations.grouping.passages import (
     GroupBy,
@@ -58,16 +57,6 @@ def _passage(document: Document, document_prompt: BasePromptTemplate[Any]) -> Pa
     metadata = dict(document.metadata or {})
     source, content = metadata.get("source"), document.page_content
     return Passage(text, id=document.id, origin=source, metadata=metadata, content=content)
-
-
-def supporting_documents(robustness: object, documents: Sequence[Document]) -> list[Document]:
-    """Return the documents whose sources support the answer, in rank order; none for an abstention.
-
-    Args:
-        robustness: the `RobustAnswer`, or its `to_dict()`.
-        documents: those that the answer was made from, in the same order.
-    """
-    return as_answer(robustness).supporting(documents)
 
 
 def checked_documents(documents: Any, name: str = "documents") -> list[Document]:

@@ -148,11 +148,9 @@ def has_pipeline(runnable: Any) -> bool:
 class Traits:
     """What the settings of a model, and of the models inside, say about its calls.
 
-    `synchronous`: its asynchronous calls are not implemented; `retries`: it tries again by itself; `repeats`: whether
-    answers are reproducible.
+    `retries`: it tries again by itself; `repeats`: whether answers are reproducible.
     """
 
-    synchronous: bool
     retries: bool
     repeats: Repeats
 
@@ -162,7 +160,7 @@ def traits_of(runnable: Any) -> Traits:
     reasons = (_sampling(model, arguments) for model, arguments in wrapped_models(runnable))
     why = dict.fromkeys(r for r in reasons if r is not None)
     repeats = Repeats("samples", "; ".join(why)) if why else Repeats()
-    return Traits(_is_synchronous(runnable), _retries_itself(runnable), repeats)
+    return Traits(_retries_itself(runnable), repeats)
 
 
 def is_configurable(runnable: Any) -> bool:
@@ -170,11 +168,6 @@ def is_configurable(runnable: Any) -> bool:
     return (
         is_open_model(runnable) or isinstance(runnable, DynamicRunnable) or any(map(is_configurable, _inside(runnable)))
     )
-
-
-def _is_synchronous(runnable: Any) -> bool:
-    """True if a `ChatHuggingFace` around a pipeline is inside."""
-    return _is_chat_pipeline(runnable) or any(map(_is_synchronous, _inside(runnable)))
 
 
 def _retries_itself(runnable: Any) -> bool:
@@ -217,10 +210,6 @@ def _answer_only(model: Any) -> Any:
 
     AnswerOnly.__name__ = AnswerOnly.__qualname__ = pipeline_class.__name__
     return AnswerOnly(**{name: getattr(model, name) for name in pipeline_class.model_fields})
-
-
-def _is_chat_pipeline(runnable: Any) -> bool:
-    return any(cls.__name__ == "ChatHuggingFace" for cls in type(runnable).__mro__) and is_pipeline(runnable.llm)
 
 
 def _sampling(model: Any, arguments: Mapping[str, Any]) -> str | None:

@@ -21,7 +21,6 @@ from llamaindex_robustrag.audit import IsolationAudit, audit_isolation
 from llamaindex_robustrag.chat import RobustCondensePlusContextChatEngine, RobustContextChatEngine
 from llamaindex_robustrag.check import aassert_defended, assert_defended
 from llamaindex_robustrag.diverse import DiverseRetriever
-from llamaindex_robustrag.grouping import supporting_nodes
 from llamaindex_robustrag.llm import CallOptions
 from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.query_engine import RobustQueryEngineTool, RobustRAGQueryEngine, ToolFailedError
@@ -55,7 +54,6 @@ __all__ = [
     "audit_isolation",
     "robust_answer",
     "robust_answers",
-    "supporting_nodes",
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until the program says where records go

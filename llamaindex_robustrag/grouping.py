@@ -8,7 +8,6 @@ from typing import Any
 
 from llama_index.core.schema import DEFAULT_TEXT_NODE_TMPL, BaseNode, MetadataMode, NodeWithScore
 
-from robustrag_integrations.answers.answer import as_answer
 from robustrag_integrations.defenses.base import shelf_of
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
@@ -62,16 +61,6 @@ def node_places(nodes: Sequence[NodeWithScore], group_by: GroupBy) -> tuple[int,
     """Return the source number of each node."""
     place = {rank: source.index for source in group_nodes(nodes, group_by) for rank in source.ranks}
     return tuple(place[rank] for rank in range(len(nodes)))
-
-
-def supporting_nodes(robustness: object, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
-    """Return the nodes whose sources support the answer, in rank order; none for an abstention.
-
-    Args:
-        robustness: the `RobustAnswer`, or its `to_dict()`: `response.metadata["robustrag"]`.
-        nodes: those that the answer was made from, in the same order: `response.source_nodes`.
-    """
-    return as_answer(robustness).supporting(nodes)
 
 
 def source_of(node: BaseNode) -> str | None:

@@ -37,25 +37,14 @@ async def test_markers_are_the_same_in_every_way_of_asking(framework: Driver, st
     assert said.answer.text == ("It is Paris indeed" if method else "Paris")
 
 
-def supporting(framework: Driver, report: Any, items: Any) -> list[str]:
-    if framework.name == "langchain":
-        from langchain_robustrag import supporting_documents
-
-        return [d.page_content for d in supporting_documents(report, items)]
-    from llamaindex_robustrag import supporting_nodes
-
-    return [n.node.text for n in supporting_nodes(report, items)]
-
-
 def test_supporting_sources_leave_out_what_was_outvoted(framework: Driver) -> None:
     engine = framework.engine(Script(), POISONED)
     answer = engine.ask().answer
     items = engine.made.retriever.invoke("q") if framework.name == "langchain" else engine.made.retriever.retrieve("q")
-    assert supporting(framework, answer, items) == supporting(framework, answer.to_dict(), items) == HONEST
+    texts = [found.page_content if framework.name == "langchain" else found.node.text for found in items]
+    assert answer.supporting(texts) == RobustAnswer.from_dict(answer.to_dict()).supporting(texts) == HONEST
     with pytest.raises(ValueError, match="give all of them"):
-        supporting(framework, answer, items[:2])
-    with pytest.raises(ValueError, match="not a report"):
-        supporting(framework, {"text": "x"}, items)
+        answer.supporting(items[:2])
 
 
 def test_a_report_can_be_stored_and_shown_in_a_line(framework: Driver) -> None:

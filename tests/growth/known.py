@@ -237,13 +237,13 @@ LEFT_OUT: dict[str, str] = {
         text.prompts.check_exemplars text.spacy_keywords.SpacyKeywordExtractor
     """,
     "langchain_robustrag": """
-        documents.supporting_documents language_models.as_runnable
+        language_models.as_runnable
         language_models.decoding_model prompts.FilledTemplate prompts.FilledTemplate.render prompts.check_prompt
         prompts.check_inputs prompts.located questions.find_question questions.standing_alone replies.Seen
         replies.Streamed replies.Streamed.pieces_of replies.Streamed.end
     """,
     "llamaindex_robustrag": """
-        grouping.supporting_nodes prompts.MessageText prompts.UserTemplate
+        prompts.MessageText prompts.UserTemplate
         prompts.UserTemplate.literal prompts.UserTemplate.asking prompts.UserTemplate.render
         reports.ReportedNode reports.RobustAnswerEvent reports.structured
         reports.robust_answer

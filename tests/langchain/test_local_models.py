@@ -43,13 +43,6 @@ def huggingface(reader_folder: Path) -> Any:
     return make_pipeline(reader_folder)
 
 
-@pytest.fixture(scope="module")
-def chat(huggingface: Any) -> Any:
-    from langchain_huggingface import ChatHuggingFace
-
-    return ChatHuggingFace(llm=huggingface, tokenizer=huggingface.pipeline.tokenizer)
-
-
 def responses(llm: Any, **options: Any) -> list[str]:
     chain = create_robust_documents_chain(llm, return_robustness=True, **{**FINAL, **options})
     return [str(g.response) for g in chain.invoke(GIVEN)["robustness"].sources]

@@ -20,7 +20,6 @@ from llamaindex_robustrag import (
     assert_defended,
     audit_isolation,
     robust_answer,
-    supporting_nodes,
 )
 from robustrag_integrations import CallableModel
 
@@ -43,7 +42,7 @@ for citation in answer.citations:
 own = RobustRAGQueryEngine.from_args(index.as_retriever(similarity_top_k=10), llm=llm, streaming=True)
 own2 = own.with_retriever(DiverseRetriever(index.as_retriever(), sources=3))
 reply = own.query("x")
-nodes: list[NodeWithScore] = supporting_nodes(answer, response.source_nodes)
+nodes: list[NodeWithScore] = answer.supporting(response.source_nodes)
 chat = RobustContextChatEngine.from_defaults(index.as_retriever(), llm=llm)
 said = chat.chat("hi")
 meta = said.metadata
