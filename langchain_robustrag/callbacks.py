@@ -133,7 +133,7 @@ def as_run(pieces: AnswerStream, run_manager: Any, question: str) -> Iterator[st
     except BaseException as error:
         run.on_llm_error(error)
         raise
-    run.on_llm_new_token("", chunk=_chunk("", run.run_id, **answer_fields(text, pieces.answer)))
+    run.on_llm_new_token("", chunk=_chunk("", run.run_id, **answer_fields(pieces.answer)))
     run.on_llm_end(_result(text, pieces.answer, run.run_id))
 
 
@@ -158,9 +158,7 @@ class AsyncAnswerRun:
         try:
             piece = await anext(self._pieces)
         except StopAsyncIteration:
-            await run.on_llm_new_token(
-                "", chunk=_chunk("", run.run_id, **answer_fields(self._text, self._pieces.answer))
-            )
+            await run.on_llm_new_token("", chunk=_chunk("", run.run_id, **answer_fields(self._pieces.answer)))
             await run.on_llm_end(_result(self._text, self._pieces.answer, run.run_id))
             self._run = False
             raise

@@ -1,4 +1,4 @@
-"""The answer as a message of LangChain, with its radius, and citations as standard content blocks have them.
+"""The answer as a message of LangChain, with its radius.
 
 Every message of ours carries in `additional_kwargs["robustness"]` what it is, `for_prompt` among it: the text that
 another prompt may hold. So a history can be put into a prompt wherever it was stored (`for_prompts`).
@@ -7,34 +7,24 @@ another prompt may hold. So a history can be put into a prompt wherever it was s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.messages.block_translators import register_translator
-from langchain_core.messages.content import Citation, ContentBlock
 
-from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.citations import last_mention
 
 MARK = "robustness"
-_PROVIDER = "robustrag"
 _KEPT = ("for_prompt", "radius", "abstained", "decided_by")  # of a mark in a prompt: no word that a source chose
 
 
-def answer_fields(text: str, answer: RobustAnswer) -> dict[str, Any]:
-    """Return the fields of a message with this text besides its content.
+def answer_fields(answer: RobustAnswer) -> dict[str, Any]:
+    """Return the fields of an answer's message besides its content.
 
-    `additional_kwargs["robustness"]` has `answer` (without markers), `for_prompt`, `radius`, `abstained`, `decided_by`,
-    the `origins` that support it, and `citations`, the `annotations` of its one block of text (`content_blocks`).
+    `additional_kwargs["robustness"]` has `answer` (without markers), `for_prompt`, `radius`, `abstained`, `decided_by`
+    and the `origins` that support it.
     """
-    told = {
-        "answer": answer.text,
-        **_mark(answer),
-        "origins": list(dict.fromkeys(name for c in answer.citations for name in c.origins or c.passage_ids)),
-        "citations": _citations(text, answer),
-    }
-    return {"additional_kwargs": {MARK: told}, "response_metadata": {"model_provider": _PROVIDER}}
+    origins = list(dict.fromkeys(name for c in answer.citations for name in c.origins or c.passage_ids))
+    return {"additional_kwargs": {MARK: {"answer": answer.text, **_mark(answer), "origins": origins}}}
 
 
 def _mark(answer: RobustAnswer) -> dict[str, Any]:
@@ -44,7 +34,7 @@ def _mark(answer: RobustAnswer) -> dict[str, Any]:
 
 def answer_message(text: str, answer: RobustAnswer, id: str | None = None) -> AIMessage:
     """Return the answer, shown as this text, as a message."""
-    return AIMessage(text, id=id, **answer_fields(text, answer))
+    return AIMessage(text, id=id, **answer_fields(answer))
 
 
 def history_message(answer: RobustAnswer) -> AIMessage:
@@ -110,28 +100,3 @@ def _for_prompt(message: BaseMessage, shown: Mapping[str, BaseMessage]) -> BaseM
     if kept == mark and message.content == held:
         return message
     return message.model_copy(update={"content": held, "additional_kwargs": {**message.additional_kwargs, MARK: kept}})
-
-
-def _citations(text: str, answer: RobustAnswer) -> list[Citation]:
-    """Return one citation for each origin of a source that supports the answer: where in the text its words stand."""
-    found: list[Citation] = []
-    for cited in answer.citations:
-        spans = [span for words in cited.words if (span := last_mention(words, text))]
-        start, end = max(spans, key=lambda span: span[1] - span[0], default=(0, len(text)))
-        for name in cited.origins or cited.passage_ids:
-            place = Citation(type="citation", title=printable(name, 200), start_index=start, end_index=end)
-            if name.startswith(("http://", "https://")) and name.isprintable():
-                place["url"] = name
-            place["extras"] = {"number": cited.number, "positions": list(cited.positions)}
-            found.append(place)
-    return found
-
-
-def _blocks(message: BaseMessage) -> list[ContentBlock]:
-    """Return an answer's content as standard blocks."""
-    annotations = (mark_of(message) or {}).get("citations", [])
-    block = {"type": "text", "text": message.text, **({"annotations": annotations} if annotations else {})}
-    return [cast("ContentBlock", block)]
-
-
-register_translator(_PROVIDER, _blocks, _blocks)

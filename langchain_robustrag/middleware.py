@@ -236,7 +236,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         if call.tool is None:
             return _withheld(call, "there is no tool of that name", result)
         if result.status == "error":  # what it says may hold what was retrieved
-            return _withheld(call, f"it failed or did not run{_arguments_of(call.tool)}", result)
+            return _withheld(call, "it failed or did not run", result)
         known = call.name in self._named or getattr(call.tool, "args_schema", None) is RetrieverInput
         try:
             if found := _documents(call, result, known):
@@ -251,15 +251,6 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
                 call, "no documents were found in it, and the tool is in neither tools= nor pass_through=", result
             )
         return [Document(text)] if text else _withheld(call, "it is something other than text or documents", result)
-
-
-def _arguments_of(tool: Any) -> str:
-    """Say which arguments a tool takes, where its schema tells."""
-    try:
-        takes = [f"{name} ({schema.get('type', 'of any type')})" for name, schema in tool.args.items()]
-    except Exception:  # a schema of JSON may have no properties, or any values for them
-        return ""
-    return f"; it takes {', '.join(takes) or 'no arguments'}"
 
 
 class _ToolCall:
