@@ -174,7 +174,6 @@ class _Requesting(Runnable[PromptValue, Any]):
     prompt: FilledPrompt
 
     def invoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Ask the model."""
         return self.llm.invoke(self.prompt.requesting(input), config, **kwargs)
 
     async def ainvoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -182,13 +181,11 @@ class _Requesting(Runnable[PromptValue, Any]):
         return await acalled(self.llm.ainvoke(self.prompt.requesting(input), config, **kwargs))
 
     def stream(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
-        """Ask the model for pieces."""
         yield from self.llm.stream(self.prompt.requesting(input), config, **kwargs)
 
     async def astream(
         self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncGenerator[Any, None]:
-        """`stream` without blocking the event loop."""
         async with closed_after(self.llm.astream(self.prompt.requesting(input), config, **kwargs)) as pieces:
             async for piece in pieces:
                 yield piece

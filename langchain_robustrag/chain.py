@@ -43,7 +43,6 @@ class RobustOptions(MethodOptions, total=False):
     reader: Reader
     choices: Sequence[str] | None
     question: Question | None
-    keyword_prompt: BasePromptTemplate[Any] | None
     final_llm: LanguageModelLike | None
     output_schema: Any
     output_parser: BaseOutputParser[Any] | None
@@ -64,7 +63,6 @@ def create_robust_documents_chain(
     reader: Reader = "people",
     choices: Sequence[str] | None = None,
     question: Question | None = None,
-    keyword_prompt: BasePromptTemplate[Any] | None = None,
     final_llm: LanguageModelLike | None = None,
     output_schema: Any = None,
     return_robustness: bool = False,
@@ -104,8 +102,6 @@ def create_robust_documents_chain(
             as `{choices}`.
         question: the input that is the question: a key, or a function from the inputs. None: `input`, `question` or
             `query`, else the last human message, else the prompt's only other variable.
-        keyword_prompt: another final prompt of keyword aggregation, with `keywords`, and if you like `query` and other
-            inputs; never the documents.
         final_llm: another model for the final prompt, which shows no documents; the radius needs both to be
             deterministic.
         output_schema: a pydantic class, a `TypedDict` or a JSON schema for the final answer alone, by the model's own
@@ -141,7 +137,7 @@ def create_robust_documents_chain(
     """
     rules, settings = rules_and_settings({**options, "group_by": group_by}, votes)
     entry = method_for(method, settings.get("task"), choices)
-    besides = {"choices": choices, "keyword_prompt": keyword_prompt, "output_schema": output_schema}
+    besides = {"choices": choices, "output_schema": output_schema}
     given = [name for name, value in besides.items() if value is not None]
     names = [*settings, *(name for name in options if name not in RULES), *given]
     entry.check_names(names, ["task", *sorted(entry.further & besides.keys())], near=_ARGUMENTS, instead=_ELSEWHERE)
@@ -163,14 +159,13 @@ def create_robust_documents_chain(
     name, shipped = document_variable_name, checked.prompts
     if prompt is not None:
         check_prompt(prompt, name, never=f"trusted_{name}")
-    if keyword_prompt is not None:
-        check_prompt(keyword_prompt, "keywords", "keyword_prompt", never=name)
     request = "" if prompt is None else checked.request
     trusted_prompt = as_langchain(shipped.trusted, name) if prompt is None and shipped.trusted else None
+    keyword_prompt = None
     if prompt is None:
         is_keyword = entry.name == "keyword"
         prompt = as_langchain((shipped.phrases if is_keyword else None) or shipped.isolated, name)
-        if is_keyword and keyword_prompt is None and shipped.keyword is not None:
+        if is_keyword and shipped.keyword is not None:
             keyword_prompt = as_langchain(shipped.keyword)
     refuse_structured(llm)
     refuse_structured(final_llm, "final_llm")

@@ -95,7 +95,6 @@ async def aassert_defended(
 def _checking(
     app: Any, question: Any, pass_through: Collection[str], stubs: Mapping[str, Any] | None
 ) -> Iterator[tuple[Canaries, IsolationAudit, Any]]:
-    """Plant canaries in what retrievers and tools return, and audit all prompts, while the block runs."""
     if not (isinstance(app, Runnable) or callable(app)):
         raise TypeError(f"cannot run a {type(app).__name__}; pass the chain, agent, compiled graph or function")
     asked = usual_question(question) if isinstance(question, Mapping) else last_human_text(question)
@@ -142,7 +141,6 @@ class _Planter:
         return ended
 
     def around_search(self, method: Any) -> Any:
-        """Have canaries in what a store or a loader finds."""
 
         def planted(place: Any, found: Any, *_: Any) -> Any:
             name = type(place).__name__

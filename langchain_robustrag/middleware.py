@@ -301,7 +301,6 @@ def _told(result: Any, answered: dict[str, Any], documents: list[Document]) -> T
 
 
 def _withheld(call: _ToolCall, why: str, message: ToolMessage | None = None) -> ToolMessage:
-    """Return a tool error in place of a result."""
     text, own = f"The result of {call.name} was withheld: {why}. {GO_ON}", message.id if message else None
     return ToolMessage(
         text, tool_call_id=call.id, name=call.name, status="error", id=own, additional_kwargs=marked(text)

@@ -138,7 +138,6 @@ def with_request(value: PromptValue, request: str, *, leads: bool = False) -> Pr
 
 
 def _joined(message: BaseMessage, request: str, *, leads: bool) -> BaseMessage:
-    """Return a message with a request before or behind its text."""
     content: Any = message.content
     if isinstance(content, str):
         content = f"{request}\n\n{content}" if leads else f"{content}\n\n{request}"

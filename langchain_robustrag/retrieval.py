@@ -142,12 +142,10 @@ class _Call:
         self._told = False
 
     def invoke_first(self) -> Any:
-        """Ask the retriever that is asked first."""
         with self._marked():
             return self._first.invoke(self._query(self._first), self._heard_by(self._heard))
 
     async def ainvoke_first(self) -> Any:
-        """`invoke_first` without blocking the event loop."""
         with self._marked():
             return await self._first.ainvoke(self._query(self._first), self._heard_by(in_loop(self._heard)))
 

@@ -149,7 +149,6 @@ class _Listener:
         self._composing: deque[str] = deque(maxlen=_MOST_SPANS)  # calls that make nodes of answers
 
     def path(self) -> list[str]:
-        """Return the names of the calls around this one, outermost first."""
         return [name for _, name in self._runs.around(active_span_id.get())][::-1]
 
     def handle(self, event: Any, **kwargs: Any) -> None:
@@ -195,7 +194,6 @@ class _Calls:
         self._lock = threading.Lock()
 
     def start(self, audit: IsolationAudit) -> None:
-        """Show an audit all prompts."""
         with self._lock:
             self._audits = [*self._audits, audit]
             if not self._stock:
@@ -204,7 +202,6 @@ class _Calls:
             self._wrap()
 
     def stop(self, audit: IsolationAudit) -> None:
-        """Show an audit nothing more."""
         with self._lock:
             self._audits = [other for other in self._audits if other is not audit]
             while not self._audits and self._stock:
@@ -245,7 +242,6 @@ _CALLS = _Calls()
 
 
 def _messages_of(prompt: Sequence[ChatMessage]) -> list[Message]:
-    """Return the messages of a prompt as the audit takes them."""
     calls = [block for message in prompt for block in message.blocks if isinstance(block, ToolCallBlock)]
     names = {call.tool_call_id: call.tool_name for call in calls}
     found = []

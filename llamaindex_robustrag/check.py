@@ -125,7 +125,6 @@ async def _read(reply: Any) -> None:
 def _checking(
     app: Any, question: Any, pass_through: Collection[str], stubs: Mapping[str, Any] | None
 ) -> Iterator[tuple[Canaries, IsolationAudit]]:
-    """Plant canaries in what retrievers and tools return, and audit all prompts, while the block runs."""
     values = [str(v) for v in (question.values() if isinstance(question, Mapping) else [question])]
     canaries = Canaries(next(iter(values), "the question"), pass_through, stubs)
     agents = list(app.agents.values()) if isinstance(app, AgentWorkflow) else [app]
@@ -198,7 +197,6 @@ class _Planter:
                     raise
 
     def _planted(self, name: str, found: Any) -> Any:
-        """Return what was retrieved, with a planted node."""
 
         def made(first: NodeWithScore | None, order: str) -> NodeWithScore:
             _CALLED.get().get("retrieved", []).append(name)

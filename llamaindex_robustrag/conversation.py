@@ -107,7 +107,6 @@ def with_aside(plan: Plan, prompt: Prompt, *, tainted: bool) -> Plan:
 
 
 def _unproved(answer: RobustAnswer) -> RobustAnswer:
-    """Return an answer with the radius 0."""
     nothing = Determinism.of(Repeats(), None, radius=0, whole=answer.whole)
     determinism = replace(answer.determinism, scope=nothing.scope, promise=nothing.promise)
     return replace(answer, radius=0, radius_verbatim=0, determinism=determinism)

@@ -243,7 +243,6 @@ class RobustQueryEngineTool(QueryEngineTool):
 
 
 def _marked(output: ToolOutput) -> ToolOutput:
-    """Return a tool's output as an error if the answer was withheld."""
     if robust_answer(output.raw_output).is_withheld:
         output.content, output.is_error = WITHHELD, True
     return output
@@ -268,7 +267,6 @@ def _for_prompts(engine: BaseQueryEngine) -> BaseQueryEngine:
 
 @contextmanager
 def _failures_told() -> Iterator[None]:
-    """Turn failures in the block into errors that quote nothing."""
     try:
         yield
     except Exception as error:

@@ -440,7 +440,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return pieces()
 
     def _converse(self, conversation: Sequence[ChatMessage]) -> None:
-        """Put these messages in front of every prompt."""
         parts = (self._calls, self._limits, self._prompt_helper, conversation)
         self._model: Any = self._local
         if self._local is None:

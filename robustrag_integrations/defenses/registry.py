@@ -79,8 +79,7 @@ class Method:
     @property
     def further(self) -> set[str]:
         """The arguments that not every method has besides settings, under every name that a front door gives them."""
-        found = {"keyword_prompt"} if self.final_prompt == "keyword" else set()
-        found |= {"final_llm", "output_schema", "output_cls"} if self.final_prompt else set()
+        found = {"final_llm", "output_schema", "output_cls"} if self.final_prompt else set()
         return found | {"choices"} if self.takes_choices else found
 
     def check_names(

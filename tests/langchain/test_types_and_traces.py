@@ -9,7 +9,6 @@ from typing import Any, get_args
 import pytest
 from langchain_core.documents import Document
 from langchain_core.output_parsers import CommaSeparatedListOutputParser
-from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnablePassthrough
 from pydantic import BaseModel
 
@@ -68,9 +67,6 @@ def test_a_setting_of_another_method_never_chooses_the_method() -> None:
                 create_robust_retrieval_chain(RETRIEVER, LLM, **{name: 1})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"LocalModel\(max_new_tokens=...\)"):
         create_robust_retrieval_chain(RETRIEVER, LLM, max_new_tokens=9)
-    asked = PromptTemplate.from_template("{keywords}")
-    with pytest.raises(ValueError, match="keyword_prompt is for method='keyword'"):
-        create_robust_documents_chain(LLM, keyword_prompt=asked)
 
 
 class City(BaseModel):
@@ -81,7 +77,7 @@ class City(BaseModel):
     ("options", "answer", "prompts"),
     [
         ({}, {"type": "string"}, 2),
-        ({"method": "keyword", "keyword_prompt": PromptTemplate.from_template("{keywords}")}, {"type": "string"}, 3),
+        ({"method": "keyword"}, {"type": "string"}, 3),
         ({"output_parser": CommaSeparatedListOutputParser()}, {"type": "array"}, 2),
         ({"output_schema": City}, {"anyOf"}, 3),
     ],
