@@ -204,7 +204,7 @@ _OF_RETRIEVERS = "set it on the retriever: as_retriever(search_kwargs={'k': 10})
 _OF_MODELS = "set it on the model"
 _ELSEWHERE = {  # what to write for arguments that are others' of LangChain
     **dict.fromkeys(("k", "search_kwargs"), _OF_RETRIEVERS),
-    **dict.fromkeys(("temperature", "model", "stop"), _OF_MODELS),
+    **dict.fromkeys(("temperature", "model"), _OF_MODELS),
     "chain_type": "there is one way: each source is asked by itself",
     "return_source_documents": "leave it out, a retrieval chain gives them as 'context'",
     **dict.fromkeys(RunnableConfig.__annotations__, "it goes into the config: chain.invoke(inputs, config={...})"),

@@ -146,7 +146,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
             answered = self._answering.invoke(self._inputs(request, found), hidden(request.runtime.config))
         except Exception as error:
             return _unread(call, result, error)
-        return _told(result, answered, found)
+        return told(result, *content_and_artifact(answered, found))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -163,7 +163,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
             answered = await self._answering.ainvoke(self._inputs(request, found), hidden(request.runtime.config))
         except Exception as error:
             return _unread(call, result, error)
-        return _told(result, answered, found)
+        return told(result, *content_and_artifact(answered, found))
 
     def _checked(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """Return a request with a conversation that the model may read; refuse its tools if one passes by us."""
@@ -294,10 +294,6 @@ def _documents(call: _ToolCall, message: ToolMessage, known: bool) -> list[Docum
     found = blocks_in(blocks) if known else []
     found = found or next(filter(None, (documents_in(place, objects_only=not known) for place in places)), [])
     return found or call.heard.documents or (next(filter(None, map(records_in, places)), []) if known else [])
-
-
-def _told(result: Any, answered: dict[str, Any], documents: list[Document]) -> ToolMessage:
-    return told(result, *content_and_artifact(answered, documents))
 
 
 def _withheld(call: _ToolCall, why: str, message: ToolMessage | None = None) -> ToolMessage:
