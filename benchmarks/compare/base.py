@@ -150,7 +150,7 @@ def _report(source: Source, reading: Reading[str] | None, was_kept: bool) -> Sou
     if reading is None:
         return report(source, status="not_asked")
     if reading.found is None:
-        return report(source, response, copy_of=reading.copy_of)
+        return report(source, response)
     return report(source, response, status="differs")
 
 

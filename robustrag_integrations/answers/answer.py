@@ -24,7 +24,7 @@ from robustrag_integrations.text.prompts import ABSTENTION
 if TYPE_CHECKING:
     from robustrag_integrations.grouping.passages import Passage
 
-SourceStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "copy", "not_asked", "cut"]
+SourceStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "not_asked", "cut"]
 VERDICTS: Mapping[SourceStatus, str] = {
     "supports": "gives the answer shown",
     "variant": "gives a longer or shorter form of it, counted apart",
@@ -32,7 +32,6 @@ VERDICTS: Mapping[SourceStatus, str] = {
     "unsure": "its answer is not shown: the model is unsure of it",
     "abstained": "the model found no answer in it",
     "failed": "the call failed, which counts as no answer",
-    "copy": "has the text and the reply of another source; the two count once",
     "not_asked": "the others had already decided",
     "cut": "the reply reached the token limit, which counts as no answer",
 }
@@ -86,7 +85,6 @@ class SourceReport:
         note: the reason for not counting its response, or not in full, where the model did not fail: cut, or refused.
         reasoning_chars: characters of reasoning that came with its response; they count for nothing.
         usage: tokens of its isolated calls. Reports that differ in it alone are equal.
-        copy_of: the source that it is a copy of.
         confidence: how sure the model was of its reply, from 0 to 1; None: not known. It counts for nothing.
     """
 
@@ -104,7 +102,6 @@ class SourceReport:
     note: str | None = None
     reasoning_chars: int = 0
     usage: Usage = field(default=UNTOLD, compare=False)
-    copy_of: int | None = None
     confidence: float | None = None
 
 
@@ -543,7 +540,6 @@ def _row(source: SourceReport) -> tuple[str, ...]:
     notes = (
         source.error,
         source.note,
-        None if source.copy_of is None else f"copy of source {source.copy_of + 1}",
         "passages cut to fit" if source.truncated else None,
     )
     said = "; ".join(filter(None, notes))

@@ -13,7 +13,7 @@ from typing import Literal, TypedDict
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.metrics import Metric
 from robustrag_integrations.grouping.passages import GroupBy, Passage
-from robustrag_integrations.grouping.votes import Below, Copies, VoteRules
+from robustrag_integrations.grouping.votes import Below, VoteRules
 from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.text.keywords import KeywordExtractor
 from robustrag_integrations.text.prompts import Options, PromptSet, Task
@@ -25,7 +25,6 @@ class VoteOptions(TypedDict, total=False):
     """The fields of `VoteRules` but for `group_by`; None stands for the default."""
 
     passages_per_source: int | None
-    copies: Copies | None
     min_sources: int | None
     min_radius: int | None
     below: Below | None

@@ -47,7 +47,6 @@ INLINE: Mapping[str, str] = {
     "differs": "border-color:#c98a1b;background:linear-gradient(to top,#c98a1b 40%,transparent 40%);",
     "unsure": "border-color:#c98a1b;border-style:dotted;",
     "abstained": "border-color:rgba(128,128,128,.6);",
-    "copy": "border-color:rgba(128,128,128,.6);border-style:dotted;",
     "not_asked": "border-color:rgba(128,128,128,.3);border-style:dotted;",
     "failed": "border-color:#d8553f;",
     "note": "opacity:.7;font-size:.92em;",

@@ -103,7 +103,6 @@ class Source:
         separator: the text between two passages.
         ranks: the places (0-based) of its passages among all that were given.
         key: the name that its passages share: of their origin, site or entry, or their key; None without one.
-        copy_of: the first source with the same content, where such sources have one vote.
     """
 
     index: int
@@ -112,7 +111,6 @@ class Source:
     separator: str = "\n\n"
     ranks: tuple[int, ...] = field(default=(), compare=False)
     key: Hashable = field(default=None, compare=False)
-    copy_of: int | None = None
 
     @cached_property
     def text(self) -> str:

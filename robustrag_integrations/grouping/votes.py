@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,13 +14,11 @@ from robustrag_integrations.grouping.passages import (
     GroupBy,
     Passage,
     Source,
-    first_of_same,
     grouped,
     grouping_of,
     is_named,
 )
 
-Copies = Literal["report", "one_vote"]
 Below = Literal["abstain", "raise"]
 
 _CHANGES_NO_ANSWER = ("stop_when_decided", "allow_sole_source", "group_by")
@@ -30,8 +28,7 @@ _CHANGES_NO_ANSWER = ("stop_when_decided", "allow_sole_source", "group_by")
 class VoteRules:
     """The rules that turn passages into votes and say when there are too few. None stands for the default.
 
-    With `copies="one_vote"`, of sources with the same content that also answer the same, the first counts and the
-    others abstain. With `min_radius` nothing is streamed before the radius is known. With `stop_when_decided` the text
+    With `min_radius` nothing is streamed before the radius is known. With `stop_when_decided` the text
     stays the same; the radius is what is proved by then. `below="raise"` raises TooFewVotesError in place of an
     abstention.
     """
@@ -40,7 +37,6 @@ class VoteRules:
     group_by: GroupBy | None = setting(
         None, "what has one vote: origin (a file or page), site, passage, or an entry of the metadata"
     )
-    copies: Copies = setting("report", "sources with the same text: report them, or count those that answer alike once")
     min_sources: int = setting(0, "abstain with fewer sources", least=0)
     min_radius: int = setting(0, "abstain below this radius", least=0)
     below: Below = setting("abstain", "in place of an answer that is worth too little: abstain, or raise")
@@ -71,17 +67,8 @@ class VoteRules:
         return "passages" if by_origin and not any(is_named(p) for g in sources for p in g.passages) else "sources"
 
     def isolate(self, passages: Iterable[str | Passage]) -> tuple[Source, ...]:
-        """Return the passages' sources, before copies."""
+        """Return the passages' sources."""
         return grouped(passages, self.passages_per_source, self.by)
-
-    def with_copies(self, sources: tuple[Source, ...]) -> tuple[Source, ...]:
-        """Link each copy to the first source with its content; takes a second for five million characters."""
-        if self.copies != "one_vote":
-            return sources
-        firsts = first_of_same([g.content for g in sources])
-        return tuple(
-            g if first == g.index else replace(g, copy_of=first) for g, first in zip(sources, firsts, strict=True)
-        )
 
     @cached_property
     def named(self) -> dict[str, Any]:

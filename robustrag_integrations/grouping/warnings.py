@@ -130,7 +130,7 @@ def _copy_warnings(sources: Sequence[Source]) -> list[str]:
     same = [those for those in members.values() if len(those) > 1]
     return [
         f"sources {_listed(those)} hold the same text ({_named([sources[i] for i in those])}): several origins, one "
-        "author? copies='one_vote' counts those that answer alike once"
+        "author?"
         for those in same[:_NAMED]
     ]
 

@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.errors import INTERRUPTS, ModelError, QuorumError
@@ -96,18 +96,14 @@ def spare_calls(responses: Sequence[Response], sources: int, quorum: float) -> i
 
 @dataclass(frozen=True)
 class Reading(Generic[Found]):
-    """The content read from one source's response: its keywords, say; None for an abstention, a failure or a copy.
+    """The content read from one source's response: its keywords, say; None for an abstention or a failure.
 
     Attributes:
         response: as it counts: a failure if it could not be read.
-        copy_of: the earlier source with the same text and the same reply, which counts for both.
-        is_open: True if it may still say anything: it was not waited for, or may be a copy of a source that was not.
     """
 
     response: Response
     found: Found | None
-    copy_of: int | None = None
-    is_open: bool = False
 
     @property
     def is_cut(self) -> bool:
@@ -142,7 +138,7 @@ class Heard(Generic[Found]):
         self.sources, self.readings, self.may_stop = sources, readings, may_stop
         self.responses = [reading.response for reading in readings]
         self.found = [reading.found for reading in readings]
-        self.pending = sum(reading.is_open for reading in readings)
+        self.pending = sum(r.skipped_reason is not None for r in self.responses) if may_stop else 0
         self.cut = sum(reading.is_cut for reading in readings)
         self.spare = spare_calls(self.responses, len(sources), quorum)
 
@@ -156,13 +152,9 @@ class Heard(Generic[Found]):
     def reports(self, said: Callable[[Any], Mapping[str, Any]]) -> tuple[SourceReport, ...]:
         """One report per source; `said` gives its fields for what a source said."""
         return tuple(
-            report(source, r.response, **(_unread(r) if r.found is None else said(r.found)))
+            report(source, r.response, **({"status": "cut"} if r.is_cut else {} if r.found is None else said(r.found)))
             for source, r in zip(self.sources, self.readings, strict=True)
         )
-
-
-def _unread(reading: Reading[Any]) -> dict[str, Any]:
-    return {"copy_of": reading.copy_of, **({"status": "cut"} if reading.is_cut else {})}
 
 
 def read_response(
@@ -211,8 +203,6 @@ def ask_sources(
     read: Callable[[Response], Reading[Found]],
     quorum: float = 0.5,
     count: Count | None = None,
-    *,
-    by_letter: bool = False,
 ) -> Steps[Heard[Found]]:
     """Ask every source its own prompt (paper, Algorithm 1, line 5), and read its reply.
 
@@ -221,18 +211,15 @@ def ask_sources(
 
     Args:
         count: counts what was found; None for a method that needs what all sources say.
-        by_letter: True if the answer shows a source's own words, so that copies must agree to the letter.
 
     Raises:
         QuorumError: too many sources failed. Those that were not waited for did not succeed.
     """
-    sources, rules = inputs.rules.with_copies(inputs.sources), inputs.rules
+    sources, rules = inputs.sources, inputs.rules
     may_stop = rules.stop_when_decided and count is not None
 
     def heard_in(replies: Sequence[Response]) -> Heard[Found]:
         readings = read_replies(sources, replies, read)
-        if may_stop or rules.copies == "one_vote":
-            readings = _one_vote_each(sources, readings, by_letter)
         return Heard(sources, readings, quorum, may_stop)
 
     def decided(replies: Sequence[Response]) -> bool:
@@ -258,35 +245,6 @@ def ask_sources(
         error.failed_alike = len({type(r.cause) for r in heard.responses if r != BLANK}) == 1 and cause is not None
         raise error from cause
     return heard
-
-
-def _one_vote_each(
-    sources: Sequence[Source], readings: Sequence[Reading[Found]], by_letter: bool
-) -> list[Reading[Found]]:
-    """Have each copy of an earlier source's text that says the same abstain (`VoteRules.copies`).
-
-    One that says something else counts: otherwise an attacker could silence a source by a copy of its text that the
-    model reads another way. docs/internals/proofs.md proves that the radius holds.
-    """
-    copies = any(source.copy_of is not None for source in sources)
-    said: dict[tuple[int, Hashable, str | None], int] = {}
-    missing: dict[int, int] = {}  # text -> the source with it that was not waited for
-    counted = []
-    for source, reading in zip(sources, readings, strict=True):
-        text = source.index if source.copy_of is None else source.copy_of
-        if reading.response.skipped_reason is not None:
-            missing.setdefault(text, source.index)
-            reading = replace(reading, is_open=True)
-        elif text in missing:
-            note = f"it does not count: source {missing[text] + 1} has the same text, and was not waited for"
-            reading = Reading(replace(reading.response, note=note), None, is_open=True)
-        elif copies and reading.found is not None:
-            letters = reading.response.text if by_letter else None
-            first = said.setdefault((text, cast(Hashable, reading.found), letters), source.index)
-            if first != source.index:
-                reading = replace(reading, found=None, copy_of=first)
-        counted.append(reading)
-    return counted
 
 
 def ask_final(
@@ -341,8 +299,6 @@ def report(source: Source, response: Response | None = None, /, **findings: Any)
             findings = {**findings, "status": "not_asked", "note": response.error}
         elif response.text is None:
             findings = {"status": "failed", "error": printable(redacted(response.error or "failed"), 300), **findings}
-    if findings.get("copy_of") is not None:
-        findings = {"status": "copy", **findings}
     return SourceReport(
         source.index,
         tuple(p.id or "" for p in source.passages),

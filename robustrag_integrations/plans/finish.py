@@ -167,14 +167,12 @@ def _warnings(draft: Draft, inputs: PlanInput) -> tuple[str, ...]:
 
 def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
     statuses = Counter(source.status for source in answer.sources)
-    silent, copies = statuses["abstained"], statuses["copy"]
+    silent = statuses["abstained"]
     sole = next(source for source in answer.sources if source.status == "supports")
     said = f"rests on {', '.join(shown_names(sole.origins or sole.passage_ids).values())} alone"
     if silent:
         said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent"
-        said += ", none contradicts" * (silent + copies == len(answer.sources) - 1)
-    if copies:
-        said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
+        said += ", none contradicts" * (silent == len(answer.sources) - 1)
     return replace(answer, warnings=(*answer.warnings, said))
 
 

@@ -73,11 +73,9 @@ def test_spellings_of_one_address_have_one_vote_or_are_warned_of(framework: Driv
     assert warned(found, "are the page x.com/a with other queries")
 
 
-def test_copies_under_several_names_are_warned_of_and_may_have_one_vote(framework: Driver) -> None:
+def test_copies_under_several_names_are_warned_of(framework: Driver) -> None:
     flood = [Passage(EVIL, id=f"m{n}", origin=f"mirror{n}.example") for n in range(6)]
     assert warned(answer(framework, [*flood, *truthful(3)]), "hold the same text")
-    once = answer(framework, [*flood, *truthful(3)], votes=VoteRules(copies="one_vote"))
-    assert (once.text, [g.status for g in once.sources].count("copy")) == ("Paris", 5)
 
 
 @pytest.mark.parametrize("name", ["source", "file_path", "file name", "url"])

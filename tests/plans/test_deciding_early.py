@@ -137,17 +137,6 @@ def test_a_consensus_is_decided_only_when_no_order_and_no_reply_can_change_it(ru
     assert sum(violations(defense, passages, world, SAID) for world in worlds) > 5
 
 
-@pytest.mark.parametrize("make", [consensus, voting])
-def test_copies_that_wait_for_each_other_do_not_count(make: Callable[..., Defense]) -> None:
-    """The same text in another spelling, which a model may read another way, and word another way."""
-    defense = make(stop_when_decided=True, copies="one_vote")
-    passages, chance = ["some text", "SOME text", "other text", "fourth", "fifth"], random.Random(3)
-    universe = VOTES if isinstance(defense, MajorityVoting) else ("Anna Lind", "Lind", "Eve Moor", SILENCE)
-    shares = (8, 1, 1, 1, 1)[: len(universe)]
-    worlds = [(universe[0],) * 5, *(tuple(chance.choices(universe, shares, k=5)) for _ in range(10))]
-    assert sum(violations(defense, passages, world, universe) for world in worlds) > 3
-
-
 def test_what_an_early_answer_says_of_itself() -> None:
     passages = [f"text {i}" for i in range(10)]
     answer = answered(voting(stop_when_decided=True), passages, ("anna",) * 10, range(8))

@@ -154,7 +154,7 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
     def count(found: Sequence[Said | None], pending: int) -> Outcome:
         return Outcome.of(found, settings.rule, pending)
 
-    heard = yield from ask_sources(inputs, prompts, read, settings.quorum, count, by_letter=True)
+    heard = yield from ask_sources(inputs, prompts, read, settings.quorum, count)
     outcome = count(heard.found, heard.pending + heard.cut)
     variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
     reports = heard.reports(partial(outcome.report, variants=variants))

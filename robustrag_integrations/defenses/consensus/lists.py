@@ -172,7 +172,7 @@ def list_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
         return CountedList(tuple(found), settings.min_support, tells)
 
     prompts, read = settings.isolated_prompts(inputs.query, inputs.sources), settings.reading(inputs.query)
-    heard = yield from ask_sources(inputs, prompts, read, settings.quorum, count, by_letter=True)
+    heard = yield from ask_sources(inputs, prompts, read, settings.quorum, count)
     made = count(heard.found, heard.pending)
 
     def said(items: Items) -> dict[str, Any]:

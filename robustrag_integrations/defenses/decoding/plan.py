@@ -10,7 +10,7 @@ The radius is the smallest of the steps'.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -111,7 +111,7 @@ class DecodingSettings(MethodSettings):
 
 def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCodec) -> Steps[Draft]:
     """Algorithm 2: decode one answer from the sum of all answering sources' next-token distributions."""
-    sources = inputs.rules.with_copies(inputs.sources)
+    sources = inputs.sources
     text = IncrementalDetokenizer(codec, settings.stop, before_marks=True)
     told = _Told()
     live = not all(g.is_empty for g in sources)
@@ -123,7 +123,7 @@ def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCod
         distributions = opening.distributions
         most_probable(distributions.no_retrieval)  # a broken model is an error, not an abstention
         told.truncated, told.failures = opening.truncated, distributions.failures
-        told.copies = _copies(sources, who_answers(sources, opening.abstention, settings.gamma))
+        told.answering = who_answers(sources, opening.abstention, settings.gamma)
         told.radius = max(len(told.answering) - 1, 0)
         while told.answering:
             step, distributions = yield from _step(distributions, told.answering, settings)
@@ -226,15 +226,16 @@ def _step(
 
 @dataclass
 class _Told:
-    """What the steps so far say; `copies` maps answering sources to the first with the very same text, if they share.
+    """What the steps so far say.
 
     Attributes:
+        answering: the sources whose rows are summed.
         moved: True if other sources' content may move a probability.
         undecided: number of steps that a top-K list leaves open.
         own: per step and answering source, the token it would have said.
     """
 
-    copies: Mapping[int, int | None] = field(default_factory=dict)
+    answering: list[int] = field(default_factory=list)
     truncated: tuple[bool, ...] = ()
     failures: tuple[str | None, ...] = ()
     radius: int = 0
@@ -242,11 +243,6 @@ class _Told:
     undecided: int = 0
     choices: list[TokenChoice] = field(default_factory=list)
     own: list[list[int]] = field(default_factory=list)
-
-    @property
-    def answering(self) -> list[int]:
-        """The sources whose rows are summed."""
-        return [place for place, first in self.copies.items() if first is None]
 
     def take(self, step: _Step, distributions: Distributions, settings: DecodingSettings) -> None:
         """Take in one step."""
@@ -261,20 +257,6 @@ class _Told:
         )
         self.choices.append(step.choice)
         self.own.append(step.scores.argmax(axis=1).tolist())
-
-
-def _copies(sources: Sequence[Source], answering: Sequence[int]) -> dict[int, int | None]:
-    """Map each answering source to the first one with the very same text, if such sources share one vote.
-
-    Their rows are the same then, as a row depends on its own source's text alone.
-    """
-    said: dict[tuple[int, str], int] = {}
-    found: dict[int, int | None] = {}
-    for place in answering:
-        source = sources[place]
-        first = said.setdefault((place if source.copy_of is None else source.copy_of, source.text), place)
-        found[place] = None if first == place else first
-    return found
 
 
 def _warnings(told: _Told, text: IncrementalDetokenizer, settings: DecodingSettings) -> Iterator[str]:
@@ -305,7 +287,7 @@ def _reports(
             yield report(source, Response(None, why, cut))
             continue
         if source.index not in answering:
-            yield report(source, truncated=cut, copy_of=told.copies.get(source.index))
+            yield report(source, truncated=cut)
             continue
         own = [each[answering.index(source.index)] for each in told.own]
         departed = next((t for t, token in enumerate(own) if token != told.choices[t].token), None)

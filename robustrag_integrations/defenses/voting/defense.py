@@ -103,7 +103,7 @@ def voting_plan(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
 
 
 def _warnings(count: Count[int], heard: Heard[int], choices: Sequence[str]) -> tuple[str, ...]:
-    none = [r.response for r in heard.readings if r.found is None and r.copy_of is None]
+    none = [r.response for r in heard.readings if r.found is None]
     unclear = [r.text for r in none if r.text and not (r.abstains or r.note) and is_unclear(r.text, choices)]
     said = []
     if count.tied:

@@ -179,19 +179,6 @@ def test_unsure_replies_abstain_where_they_are_told_to_and_are_still_named() -> 
     assert ask(["a", "a", "b"], unsure="abstain").text == "a"  # nothing is known: nobody is unsure
 
 
-@pytest.mark.parametrize("levels", [(SURE, UNSURE), (UNSURE, SURE)])
-def test_copies_of_one_text_count_once_whatever_the_confidence(levels: tuple[tuple[float, ...], ...]) -> None:
-    said = {0: Response("Anna", logprobs=levels[0]), 1: Response("Anna", logprobs=levels[1]), 2: sure("Otto")}
-    texts = [Passage("text 0.", origin="a.md"), Passage("text 0.", origin="b.md"), Passage("text 2.", origin="c.md")]
-    calls = iter([said[0], said[1]])
-    model = CallableModel(lambda prompt: next(calls) if "text 0." in prompt else said[2], max_concurrency=1)
-    answer = ConsensusAggregation(model, copies="one_vote").answer("Which?", texts)
-    assert answer.radius == 0
-    assert [source.status for source in answer.sources].count("copy") == 1
-    assert answer.evidence["counts"] == {"Anna": 1, "Otto": 1}
-    assert "Anna" in [dissent.text for dissent in answer.dissent]
-
-
 @pytest.mark.parametrize(
     ("question", "replies", "step"),
     [

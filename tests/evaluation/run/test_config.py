@@ -31,7 +31,7 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
         ({"methods": ["vanilla", {"name": "keyword", "alpha": 2}]}, "methods: keyword: alpha=2 must lie in [0, 1]"),
         ({"methods": [{"name": "keyword", "eta": 1}]}, "methods: eta: unknown key"),
         ({"methods": [{"name": "voting", "passages_per_source": 0}]}, "passages_per_source=0 must be a whole number"),
-        ({"methods": [{"name": "voting", "copies": "two"}]}, "must be 'report' or 'one_vote'"),
+        ({"methods": [{"name": "voting", "below": "two"}]}, "must be 'abstain' or 'raise'"),
         ({"methods": [{"name": "keyword", "stop_when_decided": True}]}, "needs what all sources say"),
         ({"methods": [{"name": "vanilla", "exemplars": 5}]}, "exemplars=5 must be true, false or a number"),
         ({"methods": []}, "methods: is an empty list"),
