@@ -219,7 +219,8 @@ LEFT_OUT: dict[str, str] = {
         _util.settings.Setting.check _util.settings.settings_in _util.settings.check_settings
         _util.steps.closed_after _util.yaml_files.read_yaml answers.abstained.Abstained
         answers.answer.RobustAnswer.from_dict audit.check.Canaries.check_names
-        audit.check.Canaries.checked audit.check.replace_methods audit.audit.Audit.release
+        audit.audit.Runs audit.hosted.tool_names audit.check.Canaries.checked audit.check.replace_methods
+        audit.audit.Audit.release
         certification.findings.Question.cases certification.metrics.LLMJudge certification.metrics.metric_of
         certification.metrics.GuardedMetric corpus.documents.needed
         corpus.docx_text.check_package corpus.docx_text.text_of corpus.table_text.xlsx_of
