@@ -138,7 +138,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         call = _ToolCall(request)
         self._unrun.pop(call.id, None)
         with having(_HEARING, call.heard):
-            result = handler(request.override(tool=call.watched))
+            result: Any = handler(request.override(tool=call.watched))
         found = self._read(call, result)
         if not isinstance(found, list):
             return found
@@ -155,7 +155,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         call = _ToolCall(request)
         self._unrun.pop(call.id, None)
         with having(_HEARING, in_loop(call.heard)):
-            result = await handler(request.override(tool=call.watched))
+            result: Any = await handler(request.override(tool=call.watched))
         found = self._read(call, result)
         if not isinstance(found, list):
             return found
