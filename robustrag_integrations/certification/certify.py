@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -26,8 +25,10 @@ CertificationPlan: TypeAlias = Asking[tuple[Findings, ...]]
 _ALONE = "the batch shapes of inference"
 
 
-class Certifier(ABC):
-    """Performs the requests of a certificate with a model; a response that the metric fails on scores 0."""
+class Certifier:
+    """Performs the requests of a certificate that asks a `TextModel` for text; what the metric fails on scores 0."""
+
+    draws = True  # a model that samples has other replies another time
 
     def __init__(self, model: Any, metric: Metric, references: Sequence[str]) -> None:
         self.model, self.metric, self._references = model, GuardedMetric(metric), tuple(references)
@@ -36,13 +37,23 @@ class Certifier(ABC):
         """Return one score per response; a judge that cannot be asked raises."""
         return [self.metric(text, self._references) for text in request.responses]
 
-    @abstractmethod
     def __call__(self, request: Any) -> Any:
         """Perform one request."""
+        if isinstance(request, ByMetric):
+            return self.scores(request)
+        return [r for part in self._parts(request) for r in self.model.generate(part, request.role)]
 
-    @abstractmethod
     async def aperform(self, request: Any) -> Any:
         """Perform one request without blocking the event loop."""
+        if isinstance(request, ByMetric):
+            return await asyncio.to_thread(self.scores, request)
+        return [r for part in self._parts(request) for r in await self.model.agenerate(part, request.role)]
+
+    def _parts(self, request: Ask) -> list[list[Prompt]]:
+        """Return the prompts that are asked together: final ones alone where they would share a batch, as inference
+        asks one."""
+        prompts = list(request.prompts)
+        return [[p] for p in prompts] if request.role == "final" and self.model.shares_batches else [prompts]
 
     def warnings(self) -> list[str]:
         """Weaknesses of the certificate that come from the model and the metric."""
@@ -82,7 +93,7 @@ class CertificationRun:
         return self._certificates(await arun(self.plan, self.certifier.aperform, operation="certification"))
 
     def _certificates(self, findings: Sequence[Findings]) -> tuple[Certification, ...]:
-        if isinstance(self.certifier, _TextCertifier):  # it may turn out to refuse temperature 0 when it is first asked
+        if self.certifier.draws:  # it may turn out to refuse temperature 0 when it is first asked
             refuse_sampling(self.certifier.model)
         numerics = dict(self.certifier.model.numerics)
         numerics |= {"shapes": _ALONE} if numerics else {}
@@ -107,28 +118,8 @@ def text_run(
         ValueError: the model samples.
     """
     refuse_sampling(model)
-    certifier = _TextCertifier(model, metric, question.references)
+    certifier = Certifier(model, metric, question.references)
     return CertificationRun(question, plan, certifier, method, {**settings, "model": model.description})
-
-
-class _TextCertifier(Certifier):
-    """Performs the requests of a certificate that asks a `TextModel` for text."""
-
-    def __call__(self, request: ByMetric | Ask) -> Any:
-        if isinstance(request, ByMetric):
-            return self.scores(request)
-        return [r for part in self._parts(request) for r in self.model.generate(part, request.role)]
-
-    async def aperform(self, request: ByMetric | Ask) -> Any:
-        if isinstance(request, ByMetric):
-            return await asyncio.to_thread(self.scores, request)
-        return [r for part in self._parts(request) for r in await self.model.agenerate(part, request.role)]
-
-    def _parts(self, request: Ask) -> list[list[Prompt]]:
-        """Return the prompts that are asked together: final ones alone where they would share a batch, as inference
-        asks one."""
-        prompts = list(request.prompts)
-        return [[p] for p in prompts] if request.role == "final" and self.model.shares_batches else [prompts]
 
 
 def refuse_sampling(model: Model) -> None:

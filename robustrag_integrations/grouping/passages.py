@@ -220,11 +220,7 @@ def isolate(
             entry that no passage has had in this process, or is a function that raises for every passage.
         ImportError: `"site"` without tldextract.
     """
-    return grouped(passages, passages_per_source, grouping_of(passages_per_source, by))
-
-
-def grouped(passages: Iterable[str | Passage], passages_per_source: int, by: GroupBy) -> tuple[Source, ...]:
-    """`isolate` by a checked criterion."""
+    by = grouping_of(passages_per_source, by)
     items = as_passages(passages)
     keys = passage_keys(items, by)
     members: dict[int, list[int]] = {}

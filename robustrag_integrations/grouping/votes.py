@@ -14,9 +14,9 @@ from robustrag_integrations.grouping.passages import (
     GroupBy,
     Passage,
     Source,
-    grouped,
     grouping_of,
     is_named,
+    isolate,
 )
 
 Below = Literal["abstain", "raise"]
@@ -68,7 +68,7 @@ class VoteRules:
 
     def isolate(self, passages: Iterable[str | Passage]) -> tuple[Source, ...]:
         """Return the passages' sources."""
-        return grouped(passages, self.passages_per_source, self.by)
+        return isolate(passages, self.passages_per_source, by=self.group_by)
 
     @cached_property
     def named(self) -> dict[str, Any]:

@@ -356,6 +356,8 @@ def decoding_run(
 class DecodingCertifier(Certifier):
     """Performs the requests of a decoding certification with a `DecodingModel`; holds the states of the trees."""
 
+    draws = False
+
     def __init__(self, model: DecodingModel, metric: Metric, references: Sequence[str]) -> None:
         super().__init__(model, metric, references)
         self._states: list[_PrefixStates] = []
