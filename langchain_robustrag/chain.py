@@ -201,7 +201,7 @@ _ARGUMENTS = tuple(
 
 
 _OF_RETRIEVERS = "set it on the retriever: as_retriever(search_kwargs={'k': 10})"
-_OF_MODELS = "set it on the model"
+_OF_MODELS = "it belongs to the model: set it there"
 _ELSEWHERE = {  # what to write for arguments that are others' of LangChain
     **dict.fromkeys(("k", "search_kwargs"), _OF_RETRIEVERS),
     **dict.fromkeys(("temperature", "model"), _OF_MODELS),

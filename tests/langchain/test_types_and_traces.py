@@ -46,7 +46,7 @@ def test_options_are_typed_by_every_name_that_there_is_and_misspelt_ones_get_the
         (create_robust_documents_chain, "max_concurrency", r"calls=CallOptions\(max_concurrency=...\)"),
         (create_robust_documents_chain, "callbacks", "config"),
         (partial(create_robust_retrieval_chain, RETRIEVER), "max_tokens", r"LocalModel\(max_new_tokens=...\)"),
-        (create_robust_documents_chain, "temperature", "set it on the model"),
+        (create_robust_documents_chain, "temperature", "it belongs to the model"),
         (create_robust_documents_chain, "frobnicate", "min_support.*output_parser"),
     ]
     for make, wrong, meant in makes:
