@@ -204,7 +204,7 @@ class LocalModel(TextModel, DecodingModel):
             **({"chat_template": options} if options else {}),
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
             "prefixes": f"not shared: {why}" if why else "shared",
-            "isolation": "every prompt in a batch of its own" if why else in_words(self._reader.probe.results),
+            "isolation": "every prompt in a batch of its own" if why else in_words(self._reader.probed),
         }
 
     @property
