@@ -119,7 +119,7 @@ def test_the_bundled_reader_shows_what_the_defences_are_for(command) -> None:
     assert sum(r["correct"] for r in attacked if r["method"] != "vanilla") >= len(defended) * 0.6
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def reader() -> Iterator[None]:
     """The bundled reader, loaded once."""
     pytest.importorskip("torch")
