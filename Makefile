@@ -18,8 +18,9 @@ demo: .venv/.demo
 check: .venv/.dev lint
 	$(call tests,$(BIN)/python,--quick)
 
+# In another order each time, which the last lines name: no test may need what another one left behind.
 test: .venv/.dev lint
-	$(call tests,$(BIN)/python)
+	$(call tests,$(BIN)/python,--shuffle any)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import signal
 import socket
 import sys
@@ -44,13 +45,33 @@ def slow_tests() -> list[str]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out what takes long: the tests named in slow.txt")
+    parser.addoption("--shuffle", metavar="SEED", help="run in the order that SEED draws; 'any' draws a seed, too")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.shuffle == "any":
+        # xdist's workers read the command line again; the environment they inherit.
+        config.option.shuffle = os.environ.setdefault("SHUFFLE_SEED", str(random.randrange(10**6)))
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest then brings together what shares a costly fixture
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--quick"):
+    if config.option.quick:
         slow = tuple(slow_tests())
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid.startswith(slow)])
         items[:] = [item for item in items if not item.nodeid.startswith(slow)]
+    if seed := config.option.shuffle:
+        items.sort(key=lambda item: place(item.nodeid, seed))
+
+
+def place(name: str, seed: str) -> tuple[float, float]:
+    """Where a test stands in the order that a seed draws: files stay whole, and it matters not what else is run."""
+    return random.Random(f"{seed} {name.partition('::')[0]}").random(), random.Random(f"{seed} {name}").random()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if seed := config.option.shuffle:
+        terminalreporter.write_line(f"the order was that of --shuffle {seed}")
 
 
 @pytest.fixture(autouse=True)

@@ -19,8 +19,6 @@ from importlib import metadata
 from importlib.util import find_spec
 from typing import Any
 
-from packaging.requirements import Requirement
-
 from robustrag_integrations import __version__
 from robustrag_integrations._util.errors import RobustRAGError, missing
 from robustrag_integrations.cli.options import Parser, did_you_mean, mistake
@@ -112,6 +110,8 @@ class _Version(argparse.Action):
     """Prints the versions of this program, of Python, and of the packages here that an extra may need."""
 
     def __call__(self, parser: argparse.ArgumentParser, *args: Any) -> None:
+        from packaging.requirements import Requirement
+
         found = [f"robustrag {__version__}, Python {platform.python_version()}, {platform.platform()}"]
         for name in sorted({Requirement(text).name for text in metadata.requires("robustrag-integrations") or ()}):
             with suppress(metadata.PackageNotFoundError):

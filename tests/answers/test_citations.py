@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from hypothesis import given
@@ -89,13 +88,6 @@ def test_markers_change_nothing_else(text: str, words: list[str]) -> None:
     bare = marked_text(text, [])
     marked = marked_text(text, [cite(1, *words)])
     assert marked.replace(" [1]", "").replace("[1]", "") == bare.replace("[1]", "")
-
-
-@pytest.mark.parametrize("text", ["karl " * 60_000, "1" * 100_000, "1 " * 50_000, "_" * 100_000, "a_" * 50_000])
-def test_a_huge_answer_is_marked_in_no_time(text: str) -> None:
-    began = time.process_time()
-    marked_text(text, [cite(1, "karl gross", "1" * 30, "1111 1111", *("karl " * n + "x" for n in range(1, 40)))])
-    assert time.process_time() - began < 5
 
 
 def test_a_report_comes_back_from_json_as_it_was() -> None:

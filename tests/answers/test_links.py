@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, VanillaRAG, isolate
@@ -36,13 +34,6 @@ QUERY = "Who runs the mill?"
 def test_links_are_found_in_every_spelling(text: str, expected: tuple[str, ...]) -> None:
     assert set(links_in(text)) <= set(expected)
     assert links_in(text)[:1] == expected[:1]
-
-
-def test_hostile_texts_take_no_time() -> None:
-    start = time.process_time()
-    for bait in ("http://", "](", "[a]:", "src=", "https://a.example/" + "(" * 50, "[" * 100, "//a", "www.", "\u200b"):
-        links_in(bait * (200_000 // len(bait)))
-    assert time.process_time() - start < 5
 
 
 def model(said: str) -> CallableModel:

@@ -73,11 +73,15 @@ class Driver:
         """Make the options of calls; `workers` is the number of calls under way."""
         raise NotImplementedError
 
+    def retriever(self, found: Sequence[Any] | Exception) -> Any:
+        """Make a retriever that finds these passages, or fails; `asked` are the questions that it got."""
+        raise NotImplementedError
+
     def engine(self, model: Any, found: Sequence[Passage], template: Template | None = None, **settings: Any) -> Engine:
         """Make what answers from these passages.
 
-        `schema` is the class of the answer, `retriever` a framework's in place of the passages; a script is a model,
-        and options of calls may be a dictionary.
+        `schema` is the class of the answer, `retriever` a framework's in place of the passages, `trusted` what the
+        trusted one finds; a script is a model, and options of calls may be a dictionary.
         """
         raise NotImplementedError
 
@@ -88,6 +92,8 @@ class Driver:
         made = {names.get(name, name): value for name, value in settings.items()}
         if "final_llm" in made:
             made["final_llm"] = self._model_of(made["final_llm"])
+        if "trusted" in made:
+            made["trusted_retriever"] = self.retriever(made.pop("trusted"))
         if isinstance(made.get("calls"), dict):
             made["calls"] = self.calls(**made["calls"])
         return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
+import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel, BaseLLM
@@ -127,11 +128,16 @@ class Letters(Embeddings):
 
 
 class Found(BaseRetriever):
-    """Finds the same documents for every question."""
+    """Finds the same documents for every question, or fails."""
 
-    documents: list[Document]
+    documents: list[Any]
+    error: Any = None
+    asked: list[str] = []  # noqa: RUF012 - pydantic copies it
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        self.asked.append(query)
+        if self.error is not None:
+            raise self.error
         return list(self.documents)
 
 
@@ -147,10 +153,9 @@ class LangChain(Driver):
         return (Patient if "max_retries" in fields else Chat)(script=script, **fields)
 
     def served(self, url: str, **fields: Any) -> Any:
-        from langchain_openai import ChatOpenAI
-
+        client = pytest.importorskip("langchain_openai", reason="needs its client of OpenAI's API")
         given = {"model": "m", "api_key": "none", "temperature": 0, "max_retries": 0, "timeout": 120, **fields}
-        return ChatOpenAI(base_url=url, **given)
+        return client.ChatOpenAI(base_url=url, **given)
 
     def raw(self, reply: Callable[[str], Any]) -> Any:
         return Raw(reply=reply)
@@ -173,8 +178,13 @@ class LangChain(Driver):
     def calls(self, workers: int | None = None, **options: Any) -> CallOptions:
         return CallOptions(**({} if workers is None else {"max_concurrency": workers}), **options)
 
+    def retriever(self, found: Sequence[Any] | Exception) -> Found:
+        if isinstance(found, Exception):
+            return Found(documents=[], error=found)
+        return Found(documents=[document_of(p) if isinstance(p, Passage) else p for p in found])
+
     def engine(self, model: Any, found: Sequence[Passage], template: Template | None = None, **settings: Any) -> Engine:
-        retriever = settings.pop("retriever", None) or Found(documents=[document_of(p) for p in found])
+        retriever = settings.pop("retriever", None) or self.retriever(found)
         given = self._settings(settings, {"schema": "output_schema"})
         prompt = None if template is None else self.template(template)
         return Chain(create_robust_retrieval_chain(retriever, self._model_of(model), prompt, **given))
@@ -192,7 +202,7 @@ class Completions(LangChain):
 class Chain(Engine):
     def __init__(self, made: Any) -> None:
         self.made = made
-        self._last: dict[str, Any] = {}
+        self._last: Any = {}
 
     def ask(self, question: str = QUESTION, **more: Any) -> Said:
         return self._said(self.made.invoke({"input": question, **more}))
@@ -212,7 +222,7 @@ class Chain(Engine):
                 yield piece
 
     def _pieces(self, part: dict[str, Any]) -> list[Any]:
-        self._last |= part
+        self._last = self._last + part if self._last else part
         return [part["answer"]] if "answer" in part else []
 
     def streamed(self, pieces: list[Any]) -> Said:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
+import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, TextBlock
@@ -118,13 +119,17 @@ def _shown(messages: Sequence[ChatMessage]) -> str:
 
 
 class Found(BaseRetriever):
-    """Finds the same nodes for every question."""
+    """Finds the same nodes for every question, or fails."""
 
-    def __init__(self, nodes: list[NodeWithScore]) -> None:
+    def __init__(self, nodes: Any) -> None:
         super().__init__()
         self.nodes = nodes
+        self.asked: list[str] = []
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        self.asked.append(query_bundle.query_str)
+        if isinstance(self.nodes, Exception):
+            raise self.nodes
         return list(self.nodes)
 
 
@@ -143,11 +148,10 @@ class LlamaIndex(Driver):
         return Chat(script=script, **fields)
 
     def served(self, url: str, **fields: Any) -> Any:
-        from llama_index.llms.openai_like import OpenAILike
-
+        client = pytest.importorskip("llama_index.llms.openai_like", reason="needs its client of OpenAI's API")
         given = {"model": "m", "api_key": "none", "is_chat_model": True, "context_window": 4000, "temperature": 0.0,
                  "max_retries": 0, "timeout": 120, **fields}  # fmt: skip
-        return OpenAILike(api_base=url, **given)
+        return client.OpenAILike(api_base=url, **given)
 
     def raw(self, reply: Callable[[str], Any]) -> Any:
         return Raw(reply=reply)
@@ -178,8 +182,13 @@ class LlamaIndex(Driver):
     def calls(self, workers: int | None = None, **options: Any) -> CallOptions:
         return CallOptions(**({} if workers is None else {"num_workers": workers}), **options)
 
+    def retriever(self, found: Sequence[Any] | Exception) -> Found:
+        if isinstance(found, Exception):
+            return Found(found)
+        return Found([node_of(p) if isinstance(p, Passage) else p for p in found])
+
     def engine(self, model: Any, found: Sequence[Passage], template: Template | None = None, **settings: Any) -> Engine:
-        retriever = settings.pop("retriever", None) or Found([node_of(p) for p in found])
+        retriever = settings.pop("retriever", None) or self.retriever(found)
         given = self._settings(settings, {"schema": "output_cls"})
         if template is not None:
             given["text_qa_template"] = self.template(template)

@@ -136,7 +136,7 @@ def test_nothing_in_a_passage_a_question_or_an_answer_is_read_as_a_template(kind
     assert HOSTILE in hostile.prompts[-1]
 
 
-@pytest.mark.parametrize("text", ["x" * 300_000, "🦉" * 20_000, " \n" * 50_000 + "a", "{question}{context}" * 5_000])
+@pytest.mark.parametrize("text", ["x" * 60_000, "🦉" * 5_000, " \n" * 20_000 + "a", "{question}{context}" * 2_000])
 def test_hostile_lengths_and_shapes_cost_their_own_vote_alone(kind: Driver, text: str) -> None:
     assert kind.engine(Script(), [*truthful(3), planted(text)]).ask().text == "Paris"
 

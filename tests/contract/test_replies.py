@@ -74,16 +74,10 @@ def server() -> Iterator[Callable[[Callable[[str], str | Reply]], str]]:
         each.close()
 
 
-def needs_client(framework: Driver) -> None:
-    module = {"langchain": "langchain_openai", "llamaindex": "llama_index.llms.openai_like"}[framework.name]
-    pytest.importorskip(module, reason="needs the framework's client of OpenAI's API")
-
-
 @pytest.mark.parametrize("style", STYLES)
 async def test_a_cut_reply_of_a_source_does_not_count_and_a_cut_final_answer_is_an_error(
     framework: Driver, style: str, server: Any
 ) -> None:
-    needs_client(framework)
     finish = "length"
 
     def cut(prompt: str) -> str | Reply:

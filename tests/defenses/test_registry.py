@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, Passage
+from robustrag_integrations import CallableModel
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, method_of
+from tests.contract.drivers import FRAMEWORKS, driver
+from tests.contract.script import Script, truthful
 from tests.defenses.toy.defense import UNANIMITY
 from tests.helpers.scripted import ScriptedDecodingModel
 
@@ -44,41 +46,10 @@ def test_an_unknown_method_or_task_is_named_with_what_there_is() -> None:
 # --- a fourth method
 
 
-PASSAGES = [Passage(f"Tarsk won, says paper {i}.", id=f"p{i}", origin=f"paper {i}") for i in range(4)]
-
-
-def test_the_toy_answers_in_langchain(toy: Method) -> None:
-    pytest.importorskip("langchain_core")
-    from langchain_core.documents import Document
-    from langchain_core.language_models import FakeListChatModel
-
-    from langchain_robustrag import create_robust_documents_chain
-
-    chain = create_robust_documents_chain(
-        FakeListChatModel(responses=["Tarsk"]), method="toy", at_least=2, return_robustness=True
-    )
-    documents = [Document(p.text) for p in PASSAGES]
-    answered = chain.invoke({"input": "Who won?", "context": documents})
-    assert (answered["answer"], answered["robustness"].method) == ("Tarsk", "toy")
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_the_toy_answers_in_both_integrations(name: str, toy: Method) -> None:
+    framework, script = driver(name), Script(lambda prompt: "Tarsk")
+    said = framework.engine(script, truthful(4), method="toy", at_least=2).ask()
+    assert (said.text, said.answer.method) == ("Tarsk", "toy")
     with pytest.raises(TypeError, match=r"unknown argument .at_lest"):
-        create_robust_documents_chain(FakeListChatModel(responses=["Tarsk"]), method="toy", at_lest=2)
-
-
-def test_the_toy_answers_in_llamaindex(toy: Method) -> None:
-    pytest.importorskip("llama_index.core")
-    from llama_index.core.llms import MockLLM
-    from llama_index.core.schema import NodeWithScore, TextNode
-
-    from llamaindex_robustrag import RobustRAGSynthesizer
-
-    class SaysTarsk(MockLLM):
-        def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-            done = super().complete(prompt, formatted, **kwargs)
-            done.text = "Tarsk"
-            return done
-
-    synthesizer = RobustRAGSynthesizer(llm=SaysTarsk(), method="toy", at_least=2)
-    nodes = [NodeWithScore(node=TextNode(text=p.text)) for p in PASSAGES]
-    response = synthesizer.synthesize("Who won?", nodes)
-    assert str(response) == "Tarsk"
-    assert response.metadata["robustrag"]["method"] == "toy"
+        framework.engine(script, [], method="toy", at_lest=2)

@@ -208,14 +208,6 @@ async def test_what_did_not_run_is_named() -> None:
 
 
 @BOTH
-async def test_a_check_that_saw_nothing_is_no_pass(asynchronously: bool) -> None:
-    for app in (RunnableLambda(str) | LLM, create_agent(LLM, [add]), lambda question: question):
-        options = {"pass_through": ["add"]} if not callable(app) and hasattr(app, "nodes") else {}
-        with pytest.raises(UndefendedError, match="ask a question for which the program retrieves"):
-            await checked(app, asynchronously, **options)
-
-
-@BOTH
 async def test_a_tool_of_the_providers_is_found(asynchronously: bool) -> None:
     searching = Obedient().bind(tools=[{"type": "web_search_preview"}])
     with pytest.raises(UndefendedError, match="its provider runs web_search_preview"):

@@ -7,48 +7,19 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_robustrag import DiverseRetriever
-from tests.contract.langchain import Letters
+from tests.contract.drivers import driver
+from tests.contract.test_retrieval import QUERY, Search, check
 
-QUERY = "Who runs the mill?"
-
-
-def corpus(flood: int = 30, others: int = 12) -> list[Document]:
-    """A planted file whose many pieces are nearest to the query, and others."""
-    planted = [Document(f"{QUERY} {QUERY} Mallory {i}", metadata={"source": "flood.pdf"}) for i in range(flood)]
-    names = ["Anna Lind runs the mill", "The mill is run by Anna Lind", "Lind, who runs the mill"]
-    return [*planted, *(Document(f"{names[i % 3]} {'x' * i}", metadata={"source": f"{i}.txt"}) for i in range(others))]
+SEARCH = Search(driver("langchain"))
 
 
-def store(documents: list[Document] | None = None, embedding: Embeddings | None = None) -> InMemoryVectorStore:
-    made = InMemoryVectorStore(embedding or Letters())
-    made.add_documents(corpus() if documents is None else documents)
-    return made
-
-
-def sources(documents: list[Document]) -> list[str]:
-    return [d.metadata["source"] for d in documents]
-
-
-def check(found: list[Document], wanted: int = 10, each: int = 2) -> None:
-    counts = {s: sources(found).count(s) for s in sources(found)}
-    assert len(counts) == wanted
-    assert max(counts.values()) <= each
-    assert "flood.pdf" in counts
-
-
-@pytest.mark.parametrize("kind", ["similarity", "mmr"])
-def test_a_vector_store_is_asked_until_ten_sources_are_there(kind: str) -> None:
-    retriever = store().as_retriever(search_type=kind)
-    plain = retriever.invoke(QUERY)
-    assert len(plain) == 4
-    before = retriever.model_dump_json(include={"search_kwargs", "search_type"})
-    check(DiverseRetriever(retriever).invoke(QUERY))
-    assert retriever.model_dump_json(include={"search_kwargs", "search_type"}) == before
+def test_a_search_for_unlike_documents_is_asked_until_ten_sources_are_there() -> None:
+    retriever = SEARCH.store().vectorstore.as_retriever(search_type="mmr")
+    assert len(retriever.invoke(QUERY)) == 4
+    check(SEARCH.find(DiverseRetriever(retriever)))
 
 
 @pytest.mark.parametrize("name", ["ensemble", "compression", "own"])
@@ -62,9 +33,9 @@ def test_wrappers_take_diverse_retrievers_inside(name: str) -> None:
             "own": lambda: Sieve(searched=inner),
         }[name]()
 
-    check(wrapped(DiverseRetriever(store().as_retriever())).invoke(QUERY))
+    check(SEARCH.find(wrapped(DiverseRetriever(SEARCH.store()))))
     with pytest.raises(TypeError, match="DiverseRetriever around each retriever inside"):
-        DiverseRetriever(wrapped(store().as_retriever()))
+        DiverseRetriever(wrapped(SEARCH.store()))
 
 
 class All(BaseDocumentCompressor):
@@ -88,7 +59,7 @@ class Seen(BaseCallbackHandler):
 
 def test_callbacks_see_the_wrapped_retriever_as_a_child() -> None:
     handler = Seen()
-    found = DiverseRetriever(store().as_retriever()).invoke(QUERY, {"callbacks": [handler], "run_name": "mine"})
+    found = DiverseRetriever(SEARCH.store()).invoke(QUERY, {"callbacks": [handler], "run_name": "mine"})
     assert handler.started[0] == ("mine", True)
     assert handler.started[1:]
     assert all(start == ("VectorStoreRetriever", False) for start in handler.started[1:])

@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.prompts import ChatPromptTemplate
 
 from langchain_robustrag import create_robust_documents_chain
+from tests.contract.drivers import driver
 from tests.langchain.fakes import FINAL, Reader
 
 pytest.importorskip("langchain_huggingface", reason="needs langchain-huggingface")
@@ -27,20 +28,9 @@ FACTS = [
 GIVEN = {"input": QUESTION, "context": [Document(text, metadata={"source": text}) for text in FACTS]}
 
 
-def make_pipeline(folder: Path, **settings: Any) -> Any:
-    from langchain_huggingface import HuggingFacePipeline
-    from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
-
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
-    given = {"max_new_tokens": 16, "do_sample": False, **settings}
-    return HuggingFacePipeline(pipeline=pipeline("text-generation", model=model, tokenizer=tokenizer, **given))
-
-
 @pytest.fixture(scope="module")
 def huggingface(reader_folder: Path) -> Any:
-    return make_pipeline(reader_folder)
+    return driver("langchain").local(reader_folder)
 
 
 def responses(llm: Any, **options: Any) -> list[str]:

@@ -27,14 +27,6 @@ def check(result: Any, poisoned: ListRetriever) -> None:
     assert result["robustness"].sources[1].status == "differs"
 
 
-async def test_every_call_style_gives_answer_and_report(poisoned: ListRetriever) -> None:
-    chain = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, **FINAL)
-    check(chain.invoke(INPUT), poisoned)
-    check(await chain.ainvoke(INPUT), poisoned)
-    check(chain.batch([INPUT, INPUT])[1], poisoned)
-    check((await chain.abatch([INPUT, INPUT]))[1], poisoned)
-
-
 async def test_streaming_gives_the_answer_in_pieces_and_the_report_last(poisoned: ListRetriever) -> None:
     chain = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, **FINAL)
     chunks = list(chain.stream(INPUT))

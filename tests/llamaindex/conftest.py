@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 pytest.importorskip("llama_index.core", reason="the extra llamaindex is not installed")
@@ -11,19 +9,6 @@ pytest.importorskip("llama_index.core", reason="the extra llamaindex is not inst
 from llama_index.core import VectorStoreIndex
 
 from tests.llamaindex.fakes import EVIL, FactReader, index_of, truthful
-
-
-@pytest.fixture(autouse=True)
-def only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse connections to other machines."""
-    connect = socket.socket.connect
-
-    def refuse(self: socket.socket, address: object) -> None:
-        if isinstance(address, tuple) and address[0] not in ("127.0.0.1", "::1", "localhost"):
-            raise OSError(f"tests do not connect to {address}")
-        connect(self, address)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
 
 
 @pytest.fixture

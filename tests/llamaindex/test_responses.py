@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 from typing import Any
 
 import pytest
-from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.schema import TextNode
 from llama_index.core.tools import QueryEngineTool
 
@@ -26,19 +24,6 @@ async def synthesize(style: str, synthesizer: RobustRAGSynthesizer, *arguments: 
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_metadata_is_the_base_classes_with_a_report_beside_it(style: str, llm: FactReader) -> None:
-    nodes = nodes_of([*truthful(), EVIL])
-    nodes[0].node.metadata["page"] = 3
-    response = await synthesize(style, RobustRAGSynthesizer(llm=llm), QUESTION, nodes)
-    assert set(response.metadata) == {*(n.node.node_id for n in nodes), "robustrag"}
-    assert response.metadata["node-0"] == {"page": 3}
-    report = response.metadata["robustrag"]
-    assert json.loads(json.dumps(report)) == report
-    assert report["schema"] == SCHEMA
-    assert [g["passage_ids"] for g in report["sources"]] == [[f"node-{i}"] for i in range(7)]
-
-
-@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
@@ -50,15 +35,6 @@ async def test_metadata_is_the_base_classes_with_a_report_beside_it(style: str, 
 async def test_what_are_no_nodes_is_refused_with_the_fix(style: str, nodes: Any, message: str, llm: FactReader) -> None:
     with pytest.raises(TypeError, match=message):
         await synthesize(style, RobustRAGSynthesizer(llm), QUESTION, nodes)
-
-
-def test_a_streamed_response_has_its_report_when_the_last_piece_is_out(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of(truthful()))
-    assert isinstance(response, StreamingResponse)
-    assert next(response.response_gen) == "Paris"
-    assert response.metadata["robustrag"] == {"schema": SCHEMA, "pending": True}
-    assert list(response.response_gen) == []
-    assert response.metadata["robustrag"]["text"] == "Paris"
 
 
 @pytest.mark.parametrize("style", ["get_response", "aget_response"])

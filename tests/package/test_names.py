@@ -8,12 +8,10 @@ import inspect
 import typing
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 import robustrag_integrations
-from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations.cli import command_parser
 from robustrag_integrations.defenses.options import MethodOptions
 from robustrag_integrations.evaluation.run.config import DEFAULTS
@@ -32,15 +30,6 @@ OTHER_NAMES = {
     "trusted": {"official"},
 }
 WRONG = set().union(*OTHER_NAMES.values())
-
-
-def keys_in(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield from (key for key in value if isinstance(key, str))
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from keys_in(each)
 
 
 def names_of(module: ModuleType) -> set[str]:
@@ -67,17 +56,11 @@ def flags() -> Iterator[tuple[str, argparse.Action]]:
 
 
 def doors() -> dict[str, set[str]]:
-    answer = ConsensusAggregation(CallableModel(lambda prompt: "Paris", samples=False)).answer("Where?", ["Paris"] * 3)
-    certificate = ConsensusAggregation(
-        CallableModel(lambda prompt: "Paris", samples=False), group_by="passage"
-    ).certify("Where?", ["Paris"] * 3, "Paris")
     return {
         "core": names_of(robustrag_integrations),
         "settings": set(typing.get_type_hints(MethodOptions)),
         "configurations": set(DEFAULTS),
         "flags": {option.lstrip("-").replace("-", "_") for _, action in flags() for option in action.option_strings},
-        "answers": set(keys_in({k: v for k, v in answer.to_dict().items() if k != "evidence"})),
-        "certificates": set(keys_in({k: v for k, v in certificate.to_dict().items() if k != "evidence"})),
         "rows": set(_Shape.__dataclass_fields__),
     }
 
@@ -96,7 +79,7 @@ def test_nor_has_an_integration(package: str) -> None:
 
 def test_the_names_of_a_thing_are_there_and_its_values_are_the_same_at_every_door() -> None:
     found = doors()
-    assert {"method"} <= found["flags"] & found["answers"] & found["certificates"] & found["rows"]
+    assert {"method"} <= found["flags"] & found["rows"]
     assert {"task"} <= found["flags"] & found["settings"]
     assert {"data"} <= found["flags"] & found["configurations"]
     for command, action in flags():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from tests.conftest import slow_tests
+from tests.conftest import place, slow_tests
 from tests.package.test_floors import ROOT
 
 TESTS = ROOT / "tests"
@@ -28,3 +28,11 @@ def test_the_makefile_names_tests_that_are_there() -> None:
     named = re.findall(r"(?:\w+/)*test_\w+", listed)
     assert len(named) > 10
     assert [name for name in named if not (TESTS / f"{name}.py").exists()] == []
+
+
+def test_a_seed_draws_an_order_and_keeps_files_whole() -> None:
+    names = [f"tests/test_{file}.py::test_it[{number}]" for file in "abcd" for number in range(5)]
+    one, another = (sorted(names, key=lambda name: place(name, seed)) for seed in ("1", "2"))
+    assert one not in (names, another)
+    files = [name.partition("::")[0] for name in one]
+    assert len(dict.fromkeys(files)) == sum(a != b for a, b in zip(files, [None, *files], strict=False))

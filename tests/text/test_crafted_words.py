@@ -14,18 +14,19 @@ from spacy.strings import get_string_id  # noqa: E402
 
 from robustrag_integrations import CallableModel, KeywordAggregation  # noqa: E402
 from robustrag_integrations.text.spacy_keywords import SHIPPED_FOLDER, SpacyKeywordExtractor  # noqa: E402
-from tests.helpers.crafted_words import hash64, word_like, word_with_hash  # noqa: E402
 
 extract = SpacyKeywordExtractor()
 NLP = spacy.load(SHIPPED_FOLDER)
 
-ZERO = "fKQjJdXLWpczOPVM"
-ONE = "iNJeQZnRgezCOxmT"
-PHRASE_END = 826361138722620965  # where spaCy's phrase matcher ends a phrase
-TWINS = [word_with_hash(0x0123456789ABCDEF, number) for number in range(2)]
-SYMBOL = word_with_hash(get_string_id("NOUN"))
-SUFFIX = word_like("'s")
-SPECIAL = word_like("don't")
+# As an attacker makes them, undoing spaCy's hash step by step: words of 0, of 1 (a symbol's), and of one hash.
+ZERO, ONE = "fKQjJdXLWpczOPVM", "iNJeQZnRgezCOxmT"
+TWINS = ["hcauzVSiwHHxBbfP", "MghJWngVAqzBfhNC"]
+LIKE = {
+    "NOUN": "ldrdeszqYodtnRSg", "'s": "XAipSDZAvLdxdczJ", "don't": "RdQsglOhbydjZpEd", "Paris": "ueHauVDbWLwORrAE",
+    "paris": "jkxowXfABGqofIbj", "Xxxxx": "BjDwErVqfCgdYnKe", "cities": "yAasncvfylvpZxXB", "the": "HJfiLuTCIkqGuiJT",
+}  # fmt: skip
+PHRASE_END = "qbFFdQpRIrgCxaqT"  # where spaCy's phrase matcher ends a phrase
+SAME = ["XzneznnuaUkZoADk", "ViqSFcNdUYKinTJe", "UZJAmPZJPNTxMWdw", "aqntpVnqCGecSSAK"]
 
 HOSTILE = [
     ZERO,
@@ -35,13 +36,13 @@ HOSTILE = [
     " ".join(TWINS),
     f"http://{TWINS[0]}.com/{TWINS[1]}?x={ZERO}",
     f"x{TWINS[0]}.y/z({TWINS[1]})",
-    f"{SYMBOL} NOUN",
-    f"John{SUFFIX} {SUFFIX} John's",
-    f"They {SPECIAL} know, we don't {SPECIAL}-{SPECIAL}",
-    f"{word_like('Paris')} is Paris",
-    f"{word_like('paris')} Paris {word_like('Xxxxx')}",
-    f"Lord of the {word_with_hash(PHRASE_END)} {word_with_hash(PHRASE_END)}",
-    " ".join(word_with_hash(7 << 32, number) for number in range(30)),
+    f"{LIKE['NOUN']} NOUN",
+    "John{0} {0} John's".format(LIKE["'s"]),
+    "They {0} know, we don't {0}-{0}".format(LIKE["don't"]),
+    f"{LIKE['Paris']} is Paris",
+    f"{LIKE['paris']} Paris {LIKE['Xxxxx']}",
+    f"Lord of the {PHRASE_END} {PHRASE_END}",
+    " ".join(SAME * 8),
 ]
 HONEST = [
     "Paris is the capital of France.",
@@ -51,12 +52,10 @@ HONEST = [
 ]
 
 
-def test_words_with_a_chosen_hash_can_be_made() -> None:
-    assert get_string_id(ZERO.lower()) == hash64(ZERO.lower())
-    assert hash64(ZERO) == 0
+def test_the_words_have_these_hashes() -> None:
     assert get_string_id(ONE) == 1
-    assert len({get_string_id(word) for word in TWINS}) == 1
-    assert get_string_id(word_like("Paris")) == get_string_id("Paris")
+    assert [len({get_string_id(word) for word in words}) for words in (TWINS, SAME)] == [1, 1]
+    assert all(get_string_id(word) == get_string_id(like) for word, like in LIKE.items())
 
 
 def read(extract: SpacyKeywordExtractor, reply: str) -> frozenset[str] | None:
@@ -82,8 +81,8 @@ def test_a_hostile_reply_changes_nothing_about_later_ones(extract: SpacyKeywordE
 
 
 def test_a_word_that_spacy_takes_for_another_one_says_nothing() -> None:
-    assert "paris" not in (read(extract, f"It is {word_like('Paris')}.") or ())
-    for twins in (f"{word_like('Paris')} is Paris", " ".join(TWINS), f"{ONE} {ONE}"):
+    assert "paris" not in (read(extract, f"It is {LIKE['Paris']}.") or ())
+    for twins in (f"{LIKE['Paris']} is Paris", " ".join(TWINS), f"{ONE} {ONE}"):
         with pytest.raises(ValueError, match="spaCy reads"):
             extract(twins)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import unicodedata
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,16 +13,12 @@ spacy = pytest.importorskip("spacy")
 
 from spacy.lookups import Lookups  # noqa: E402
 
-from robustrag_integrations.text.keywords import (  # noqa: E402
-    MAX_CHARACTERS,
-    MAX_KEYWORD_CHARACTERS,
-)
 from robustrag_integrations.text.spacy_keywords import (  # noqa: E402
     SHIPPED_FOLDER,
     SpacyKeywordExtractor,
     hash_of_files,
 )
-from tests.helpers.crafted_words import word_like  # noqa: E402
+from tests.text.test_crafted_words import LIKE  # noqa: E402
 
 extract = SpacyKeywordExtractor()
 
@@ -35,33 +30,6 @@ def test_keywords_are_lemmas_phrases_and_the_whole_reply() -> None:
     assert extract("The capital cities are old places.") == {
         "capital", "city", "old", "place", "capital city", "old place", "capital cities are old places",
     }  # fmt: skip
-
-
-# Hostile replies
-
-HOSTILE = {
-    "100 kB of text": "The mayor of Springfield announced that taxes rise by 15% in 2024. " * 1500,
-    "one 50 kB word": "a" * 50_000,
-    "markup": "<b>" * 7000 + "Paris" + "</b>" * 7000,
-    "combining marks": "e" + "\u0301\u0323\u0331" * 6000,
-    "expanding ligatures": "\ufdfa" * 20_000,
-    "control characters": "Par\x00is\x1b[31m is\x07 red\r\nand \x9b2J blue\u2028next\u202etxt\ufeff",
-    "surrogates": "\ud800Paris\udfff",
-    "separator": "Paris, London , Rome,Berlin ,, , and 1,200, 3,4",
-    "empty": "",
-}
-
-
-@pytest.mark.parametrize("reply", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_replies_give_bounded_well_formed_keywords(reply: str) -> None:
-    keywords = extract(reply)
-    assert sum(map(len, keywords)) <= 10 * MAX_CHARACTERS
-    for keyword in keywords:
-        assert 0 < len(keyword) <= MAX_KEYWORD_CHARACTERS
-        assert keyword == keyword.strip()
-        assert "," not in keyword
-        assert not any(unicodedata.category(c)[0] == "C" or unicodedata.category(c) in ("Zl", "Zp") for c in keyword)
-        assert keyword.encode()
 
 
 # A function of one reply
@@ -92,11 +60,10 @@ def test_the_rule_lemmatizers_cache_is_emptied_between_replies() -> None:
     mine = SpacyKeywordExtractor(nlp)
     expected = mine("the cities")
     assert "city" in expected
-    for word in ("cities", "Cities", "the", "city"):
-        for number in range(4):
-            with suppress(ValueError):  # where spaCy reads another word
-                mine(f"the {word_like(word, number)}")
-            assert mine("the cities") == expected
+    for word in ("cities", "the"):
+        with suppress(ValueError):  # where spaCy reads another word
+            mine(f"the {LIKE[word]}")
+        assert mine("the cities") == expected
 
 
 # Pipelines and their names
@@ -122,10 +89,3 @@ def test_the_fingerprint_changes_with_a_weight_but_not_with_the_documentation(tm
     content[-100] ^= 1
     weights.write_bytes(content)
     assert hash_of_files(copy) != hash_of_files(SHIPPED_FOLDER)
-
-
-def test_the_shipped_pipeline_is_small_and_holds_no_pickle() -> None:
-    files = [file for file in SHIPPED_FOLDER.rglob("*") if file.is_file()]
-    assert sum(file.stat().st_size for file in files) <= 4_000_000
-    assert not [file for file in files if file.suffix in (".pkl", ".pickle") or file.read_bytes()[:2] == b"\x80\x04"]
-    assert {"README.md", "NOTICE.md"} <= {file.name for file in files}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from robustrag_integrations.defenses.voting.options import parse_option
@@ -76,12 +74,3 @@ def test_a_number_is_voted_for_by_itself_alone(reply: str) -> None:
     assert parse_option(reply, ["5", "50"]) is None
     assert parse_option("5.", ["5", "50"]) == 0
     assert parse_option("-5", ["5", "-5"]) == 1
-
-
-@pytest.mark.parametrize(
-    "text", ["answer is not A, " * 900, "[1]" * 5_000, "$" * 9_000, "\\frac{" * 3_000, "B" * 9_000]
-)
-def test_hostile_replies_are_read_in_little_time(text: str) -> None:
-    start = time.perf_counter()
-    parse_option(text, CHOICES)
-    assert time.perf_counter() - start < 1.0
