@@ -126,7 +126,7 @@ class _LangChainModel(BaseChatModel):
 
     def _stream(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
         for text in self.pieces(messages[-1].text):
-            yield ChatGenerationChunk(message=AIMessageChunk(text))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=text))
 
 
 class _LlamaIndexModel(CustomLLM):
@@ -153,7 +153,7 @@ class _LlamaIndexModel(CustomLLM):
         return responses()
 
     def _said(self, messages: list[ChatMessage]) -> Iterator[str]:
-        return self.pieces("\n\n".join(message.content or "" for message in messages))
+        yield from self.pieces("\n\n".join(message.content or "" for message in messages))
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
         raise NotImplementedError
