@@ -7,7 +7,7 @@ import inspect
 import json
 import pkgutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from types import ModuleType
 from typing import Any
@@ -91,8 +91,7 @@ def passages_of(matter: Matter) -> list[Passage]:
 
 
 def _answer(matter: Matter) -> RobustAnswer:
-    said = replace(matter, many=False).text
-    return ConsensusAggregation(CallableModel(lambda prompt: said)).answer(QUESTION, passages_of(matter))
+    return ConsensusAggregation(CallableModel(lambda prompt: matter.texts[0])).answer(QUESTION, passages_of(matter))
 
 
 def _mapping(matter: Matter) -> dict[str, Any]:
