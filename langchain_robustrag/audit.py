@@ -279,7 +279,6 @@ def _texts_of(message: BaseMessage) -> Iterator[str]:
 
 
 def _is_robust(output: Any) -> bool:
-    """True for the message of a tool whose content is a robust answer."""
     return isinstance(output, ToolMessage) and isinstance(output.artifact, Mapping) and "robustness" in output.artifact
 
 

@@ -242,6 +242,5 @@ def _fields(runnable: Any) -> list[tuple[str, Any]]:
 
 
 def _inside(runnable: Any) -> list[Any]:
-    """Return the Runnables and models in a Runnable's fields, alone or in lists."""
     values = [value if isinstance(value, (list, tuple)) else [value] for _, value in _fields(runnable)]
     return [item for items in values for item in items if isinstance(item, (Runnable, BaseLanguageModel))]

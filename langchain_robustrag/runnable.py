@@ -115,7 +115,6 @@ class OneRun(RunnableSerializable[dict[str, Any], Output]):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     def _parts(self) -> list[Runnable[Any, Any]]:
-        """Return its parts, in the order in which they are asked."""
         raise NotImplementedError
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:

@@ -145,7 +145,6 @@ class LLMModel(CalledModel):
         yield Response.of("", streamed.ending, truncated=cut)
 
     def _begin(self, way: str, prompt: str) -> Any:
-        """Call one of the LLM's methods; `way` is the beginning of its name."""
         if self._output_cls is not None:
             return getattr(self._llm, f"{way}structured_predict")(self._output_cls, self._template(prompt))
         if self._chats:

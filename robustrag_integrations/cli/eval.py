@@ -167,7 +167,6 @@ def with_set(config: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]
 
 
 def _each(entries: Sequence[Any], key: str, value: Any, kind: str, *, required: bool = True) -> list[Any]:
-    """Return the models or defences, with a value for each that takes it."""
 
     def taken(name: str) -> bool:
         if kind == "model":

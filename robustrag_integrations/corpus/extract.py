@@ -74,7 +74,6 @@ def reply(asked: Mapping[str, Any], data: bytes) -> tuple[bytes, str]:
 
 
 def _limit(seconds: float, memory: int) -> None:
-    """Limit the time from now on, and the memory of all."""
     try:
         import resource
     except ImportError:  # no such limits on this system

@@ -271,7 +271,6 @@ class _Reader:
 
 
 def _bytes_of(file: _File, folder: int | None) -> bytes:
-    """Return a file's first bytes, one more than are read at most."""
 
     def opened(path: str, flags: int) -> int:
         if folder is None:

@@ -125,7 +125,6 @@ def _sources(answer: Any, passages: Sequence[Mapping[str, Any]] | None) -> tuple
 
 
 def _passage(passage: Mapping[str, Any]) -> Element:
-    """Draw a collapsed passage: its source, with the whole text behind it."""
     text, size = passage["text"], len(passage["text"])
     mark = h("b", "planted", cls="tag planted") if passage.get("planted") else None
     head = h("span", one_line(passage.get("source") or "no source", 200), cls="source", dir="auto")

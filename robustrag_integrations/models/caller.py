@@ -166,7 +166,6 @@ def _called(fn: Callable[..., Result], *args: Any) -> tuple[Result | Any, future
 
 
 def _begun(begin: Callable[..., Iterator[Item]], *args: Any) -> Generator[Item, None, None]:
-    """Begin an iterator with its first piece; closing this closes it."""
     yield from begin(*args)
 
 

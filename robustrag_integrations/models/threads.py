@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future
@@ -22,6 +23,7 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 END: Any = object()  # comes after the last piece of a stream
+_IDLE = 10.0  # seconds after which a thread without a function ends
 
 
 class Task(Future[Result]):
@@ -30,8 +32,42 @@ class Task(Future[Result]):
     ended = False
 
 
+class Threads:
+    """Daemon threads that call functions, one after another; one that is idle ends after a while."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start others from now on: a child process made by `fork` has none of its parent's threads."""
+        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)  # threads that wait, less the functions handed to them
+
+    def call(self, work: Callable[[], None] | None) -> None:
+        """Call a function in a thread that is idle, or in a new one; None ends one that is idle."""
+        if self._idle.acquire(blocking=False):
+            self._waiting.put(work)
+        elif work is not None:
+            threading.Thread(target=self._serve, args=(work,), name="robustrag", daemon=True).start()
+
+    def _serve(self, work: Callable[[], None] | None) -> None:
+        while work is not None:
+            work()
+            work = None  # nothing of a call is held while the thread waits
+            self._idle.release()
+            try:
+                work = self._waiting.get(timeout=_IDLE)
+            except queue.Empty:
+                if not self._idle.acquire(blocking=False):
+                    work = self._waiting.get()  # a function was just handed to this thread
+
+
+THREADS = Threads()
+"""The threads of this process; they hold nothing of a single model or answer."""
+
+
 def started(fn: Callable[..., Result], *args: Any) -> Task[Result]:
-    """Call a function in a daemon thread of its own, in a copy of this context."""
+    """Call a function in a daemon thread, which calls nothing else meanwhile, in a copy of this context."""
     task, context = Task[Result](), copy_context()
 
     def work() -> None:
@@ -47,7 +83,7 @@ def started(fn: Callable[..., Result], *args: Any) -> Task[Result]:
         if task.set_running_or_notify_cancel():
             task.set_exception(failure) if failure else task.set_result(result)
 
-    threading.Thread(target=work, name="robustrag", daemon=True).start()
+    THREADS.call(work)
     return task
 
 
@@ -147,6 +183,7 @@ BACKGROUND = LoopThread()
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     os.register_at_fork(after_in_child=BACKGROUND.forget)
+    os.register_at_fork(after_in_child=THREADS.forget)
 
 
 class PerLoop(Generic[Made]):

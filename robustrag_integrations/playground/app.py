@@ -78,7 +78,6 @@ def create_app(models: Models, library: Library, start: State, *, limits: Limits
 
 
 def _work(do: Events, admission: Admission) -> Work:
-    """Wrap a button's events as the work of one request."""
 
     async def work(body: dict[str, Any], reply: Reply) -> None:
         async with admission.turn():

@@ -95,7 +95,6 @@ class Admission:
 
 
 async def _read_body(request: Request, limits: Limits) -> dict[str, Any]:
-    """Read a request's JSON object, unless it is too long or comes too slowly."""
     most, headers = limits.body_bytes, request.headers
     if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise RequestError(415, "the request must have Content-Type: application/json")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.models.threads import BACKGROUND
+from robustrag_integrations.models.threads import BACKGROUND, THREADS
 
 _PATIENCE = 20  # seconds, on a machine with better things to do
 
@@ -47,6 +47,7 @@ def nothing_left() -> Iterator[None]:
 def _wait_for_others_to_go(threads: set[threading.Thread], files: Counter[str]) -> None:
     deadline = time.monotonic() + _PATIENCE
     while True:
+        THREADS.call(None)  # they wait for the next question, and would end by themselves
         more_threads = [t.name for t in threading.enumerate() if t not in threads]
         more_files = open_files() - files
         if not more_threads and not more_files:

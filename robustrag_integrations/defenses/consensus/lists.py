@@ -207,7 +207,6 @@ def list_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
 
 
 def _warnings(made: CountedList, others: Sequence[str]) -> tuple[str, ...]:
-    """Say why no item is shown, or name the first that are left out."""
     if not others:
         return ()
     if not made.shown:

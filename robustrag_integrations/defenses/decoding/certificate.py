@@ -256,7 +256,6 @@ class _Walk:
         return [node for node in level if node.seats]
 
     def _grown(self, part: Sequence[_Node]) -> Asking[list[_Spans]]:
-        """Return the tokens that can follow these nodes in each of their cases."""
         branches = tuple(Branch(s, tuple(n.text.tokens), n.only_child) for n in part for s in n.sessions)
         distributions: Sequence[Distributions] = yield Grow(branches)
         self.ledger.spent += len(branches)

@@ -98,7 +98,6 @@ def json_lines(lines: Iterable[bytes]) -> Iterator[RawRow | BadRow]:
 
 
 def _value(data: bytes) -> tuple[Any] | str:
-    """The value of a JSON text, or what is wrong with it."""
     try:
         return (parsed(data.decode("utf-8")),)
     except RecursionError:

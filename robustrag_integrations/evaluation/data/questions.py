@@ -221,7 +221,6 @@ def _text(value: Any, key: str) -> str:
 
 
 def _texts(row: Mapping[str, Any], key: str, *, most: int = LONGEST_ANSWER) -> tuple[str, ...]:
-    """One text or a list of them; none for None."""
     value = row.get(key)
     listed = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(text, str) and text.strip() for text in listed):

@@ -179,7 +179,6 @@ def _one_of(known: Collection[str], more: str = "") -> _Reader:
 
 
 def _each(read: _Reader, least: int = 1) -> _Reader:
-    """A list without repeats, or one value alone."""
 
     def read_all(value: Any) -> tuple[Any, ...]:
         found = [read(each) for each in listed(value)]

@@ -133,7 +133,6 @@ def _locked(path: Path) -> IO[bytes]:
 
 
 def _lock(file: IO[bytes], path: Path) -> None:
-    """Keep a second run off the file, where the system can."""
     try:
         import fcntl
     except ImportError:  # Windows

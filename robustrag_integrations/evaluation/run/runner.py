@@ -80,7 +80,6 @@ class LocalEngine:
             await asyncio.gather(*workers, return_exceptions=True)
 
     def _prepare(self, jobs: Iterable[Job]) -> None:
-        """Load every model and build every defence that the jobs need."""
         self._locks.clear()  # a lock belongs to the event loop of one run
         for job in jobs:
             defense = self._defense(job.setup, job.task)

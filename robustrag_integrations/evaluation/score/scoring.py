@@ -144,7 +144,6 @@ def _of_shares(metric: Metric) -> Metric:
 
 
 def _measured(metric: str | Metric, text: str, question: EvalQuestion) -> tuple[float, str | None]:
-    """Return the metric's score, and the failure that made it 0, if any."""
     guarded = GuardedMetric(_of_shares(metric_of(metric)))
     return guarded(text, question.answers), guarded.failures.get(text)
 

@@ -75,7 +75,6 @@ class Table:
 
 
 def _broken(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """The lines of a row of which no cell is wider than its column."""
     wrapped = [textwrap.wrap(cell, w, break_on_hyphens=False) or [""] for cell, w in zip(row, widths, strict=True)]
     return [_joined(parts, widths) for parts in itertools.zip_longest(*wrapped, fillvalue="")]
 

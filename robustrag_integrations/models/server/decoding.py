@@ -236,7 +236,6 @@ class RemoteSession(DecodingSession):
         self._keep(self._ask([(row, self._prefix) for row in rows], self._count))
 
     def _ask(self, places: Sequence[_Place], count: int) -> dict[_Place, TokenList | ModelError]:
-        """Send all requests at once, in one round."""
         replies = self._model.ask([(*self._prompts[row], *tokens) for row, tokens in places], count)
         for (row, _), reply in zip(places, replies, strict=True):
             self._spent[row] = (*self._spent[row], reply.usage if isinstance(reply, TokenList) else Usage())
