@@ -23,10 +23,10 @@ _SIGN = re.compile(
 
 
 def compatible(text: str) -> str:
-    """Return the text in NFKC, but with the Thai sara am as everybody types it, which NFKC takes apart."""
+    """Return the text in NFKC, with few marks in a row, and the Thai sara am as everybody types it."""
     if text.isascii():
         return text
-    return unicodedata.normalize("NFKC", text).replace("\u0e4d\u0e32", "\u0e33")
+    return unicodedata.normalize("NFKC", few_marks(text)).replace("\u0e4d\u0e32", "\u0e33")
 
 
 def few_marks(text: str) -> str:
@@ -49,7 +49,7 @@ def plain_words(text: str) -> str:
     if text.isascii():
         folded = text.lower()
         return folded if folded.isalnum() else " ".join(folded.translate(_SPACED).split())
-    folded = compatible(few_marks(text)).casefold()
+    folded = compatible(text).casefold()
     return " ".join("".join(c if _belongs_to_a_word(c) else " " for c in folded).split())
 
 
@@ -59,7 +59,7 @@ def signed_words(text: str) -> str:
     A sign is written at its word, whatever spaces stood between them. A comma between digits that separates no
     thousands is a point: "5,5" is "5.5". Takes time linear in the length of the text.
     """
-    folded = compatible(few_marks(text)).casefold().replace("\u2212", "-")
+    folded = compatible(text).casefold().replace("\u2212", "-")
     folded = _SPACE_AT_A_SIGN.sub("", _MATH.sub(r"\1", folded))
     folded = _DECIMAL_COMMA.sub(r"\1.", folded) if "," in folded else folded
     signs = {place for match in _SIGN.finditer(folded) for place in range(*match.span())}

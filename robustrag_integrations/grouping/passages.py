@@ -16,7 +16,7 @@ from uuid import UUID
 from robustrag_integrations._util.checks import check_at_least, unchecked
 from robustrag_integrations._util.display import SELECTORS, printable
 from robustrag_integrations._util.errors import INTERRUPTS
-from robustrag_integrations._util.normalise import compatible, few_marks
+from robustrag_integrations._util.normalise import compatible
 from robustrag_integrations.grouping.origins import (
     ID,
     Named,
@@ -167,7 +167,7 @@ def first_of_same(texts: Sequence[str]) -> list[int]:
 def _comparable(text: str) -> str:
     if text.isascii():
         return " ".join(text.lower().split())
-    folded = compatible(few_marks(SELECTORS.sub("", text))).casefold()
+    folded = compatible(SELECTORS.sub("", text)).casefold()
     return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
 
 

@@ -227,7 +227,7 @@ def _loose(text: str) -> str:
     """
     kept: list[str] = []
     plain = "".join([character for character in text if character not in _MARKS])
-    for character in unicodedata.normalize("NFKD", plain).casefold():
+    for character in unicodedata.normalize("NFKD", few_marks(plain)).casefold():
         if character.isspace():
             if kept and kept[-1] != " ":
                 kept.append(" ")

@@ -35,7 +35,7 @@ from tests.growth.hostile import (
 # What parsers stop at, go back over, look ahead for, or count; and what many short texts are made of.
 UNITS = (
     "1", "+", "(", "<a ", '"', "/", "\\\\", "](", "a.", "http://", "a://@", "?key=", "bearer ",
-    "eyJaaaaaaaaa.", "answer is not A, ",
+    "eyJaaaaaaaaa.", "answer is not A, ", "\u0301\u0316",
 )  # fmt: skip
 SHORT = "1/"
 STEEP = 24.0
