@@ -13,14 +13,14 @@ import asyncio
 from langchain_library import planted, questions, reader, retriever
 
 from langchain_robustrag import REPORT_EVENT, create_robust_documents_chain, create_robust_retrieval_chain
-from robustrag_integrations import RobustAnswer
+from robustrag_integrations import LocalModel, RobustAnswer
 
 ROW = questions()[0]
 
 
 def stream_with_report() -> None:
     """The retrieval chain: documents first, then pieces of the answer, the report last."""
-    llm = reader()
+    llm = LocalModel.bundled()
     attacked = retriever(planted(ROW["question"], ROW["incorrect"]))
     chain = create_robust_retrieval_chain(attacked, llm, group_by="source", method="decoding")
     report: RobustAnswer | None = None

@@ -67,9 +67,9 @@ async def test_a_model_of_the_core_is_asked_in_every_way(
     batches: list[int] = []
     generate = LocalModel.generate
 
-    def watched(self: LocalModel, prompts: Any, role: Any) -> Any:
+    def watched(self: LocalModel, prompts: Any, *given: Any) -> Any:
         batches.append(len(prompts))
-        return generate(self, prompts, role)
+        return generate(self, prompts, *given)
 
     monkeypatch.setattr(LocalModel, "generate", watched)
     said = await framework.engine(core, FOUND, **FINAL).asked(style, ASKED)
