@@ -219,12 +219,12 @@ def _warnings(outcome: Outcome, answer: RobustAnswer, task: Task) -> tuple[str, 
         return (f"no answer is given by more than {share} of the {count_of(len(said), 'source')} that answer",)
     alike = ", no two alike" if len(said) == len(count.votes) > 1 else ""
     least = count_of(count.rule.min_support, "source")
-    return (
-        f"no answer is given by {least} (min_support): {len(said)} answered{alike}; "
-        "a question for several things wants task='list', one for sentences task='long_form'",
-    )
+    tasks = "; a question for several things wants task='list', one for sentences task='long_form'"
+    tasks = tasks if max(map(len, said)) > _SHORT else ""
+    return (f"no answer is given by {least} (min_support): {len(said)} answered{alike}{tasks}",)
 
 
+_SHORT = 40  # characters; longer replies answer for more than one thing
 ANY_KEY = "can have any answer win"
 ANY_FORM = "can decide how the answer is written"
 ANY_SOLE = "can be the only one that is heard, and have any text shown"
