@@ -21,7 +21,7 @@ from functools import cache
 from itertools import groupby
 from typing import Protocol
 
-from robustrag_integrations._util.normalise import MONEY, compatible, few_marks
+from robustrag_integrations._util.normalise import MONEY, compatible
 from robustrag_integrations.text.answer_text import LEAD, answer_text, unboxed
 from robustrag_integrations.text.languages import NEGATIONS, VERDICTS, language_of, stop_words
 
@@ -67,7 +67,7 @@ def plain_characters(text: str) -> str:
     """Return the text in NFKC with plain quotes, dashes, digits and spaces, without invisible characters."""
     if text.isascii() and text.isprintable():
         return text.translate(_PLAIN)
-    text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda match: "^" + match.group(), few_marks(text).translate(_PLAIN)))
+    text = _VULGAR.sub(" ", _SUPERSCRIPT.sub(lambda match: "^" + match.group(), text.translate(_PLAIN)))
     return "".join(map(_plain_character, compatible(text).translate(_PLAIN)))
 
 
