@@ -123,8 +123,7 @@ class Defense(ABC):
         return self.trusted_plan(self._inputs(query, shelf_of(trusted), choices), self.settings, Retrieve(found))
 
     def _inputs(self, query: str, sources: tuple[Source, ...], choices: Choices) -> PlanInput:
-        given = {"sources": sources, "choices": choices, "accept_sampling": self.accept_sampling}
-        return PlanInput(query, model=self.model, rules=self.rules, **given)
+        return PlanInput(query, sources, choices, self.rules, model=self.model, accept_sampling=self.accept_sampling)
 
     def answer(
         self, query: str, passages: Passages, *, trusted: Passages | None = None, choices: Choices = None
